@@ -223,7 +223,7 @@ fn monitoring_needs_no_counters() {
     let memory = &found["metrics"]["dram_throughput"];
     assert!((40.0..=100.0).contains(&memory["value"].as_f64().unwrap_or(0.0)), "{memory}");
     assert_eq!(memory["source"], "gpm");
-    assert!(memory["note"].as_str().unwrap().contains("putting inputs back"), "{memory}");
+    assert!(memory["note"].as_str().unwrap().contains("restoring inputs"), "{memory}");
     let tensor = &found["metrics"]["tensor_pipe_active"];
     assert!(tensor["value"].as_f64().unwrap() < 1.0, "{tensor}");
     let occupancy = &found["metrics"]["achieved_occupancy"];

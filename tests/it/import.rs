@@ -69,7 +69,7 @@ fn what_cannot_be_read_says_why() {
     let file = fixture("ncu/2025.3.1-h200-raw_metrics.csv");
     assert!(refused(&[&file, "--metrics", "bogus"]).contains("`bogus`"));
     let near = refused(&[&file, "--metrics", "dram_throughputs"]);
-    assert!(near.contains("near to it are dram_throughput,"), "{near}");
+    assert!(near.contains("similar names are dram_throughput,"), "{near}");
     let neither = refused(&[&format!("{}/Cargo.toml", env!("CARGO_MANIFEST_DIR"))]);
     assert!(neither.contains("neither a page of Nsight Compute"), "{neither}");
 }
@@ -104,7 +104,8 @@ fn files_that_were_put_together() {
     let notes = answer["notes"].to_string();
     let (code, table, _) = run(&["import", &file]);
     assert_eq!(code, 0);
-    for words in ["line 4, another page begins", "250 % is more than it can be", "is cut off"] {
+    for words in ["line 4, another page begins", "250 % exceeds the possible maximum", "is cut off"]
+    {
         assert!(notes.contains(words), "{words} in {notes}");
         assert!(table.contains(words), "{words} in {table}");
     }
@@ -127,7 +128,7 @@ fn tables_of_other_things_are_refused_by_name() {
     let kernels = "Time (%),Total Time (ns),Instances,Avg (ns),Name\n100.0,5,1,5.0,Parallel\n";
     for (name, text, what) in [
         ("calls.csv", calls, "calls of the CUDA API, one by one"),
-        ("system.csv", system, "something else than the CUDA API"),
+        ("system.csv", system, "an API other than CUDA"),
         ("events.csv", events, "OpenACC"),
         ("report1_openmp_sum.csv", kernels, "OpenMP"),
     ] {

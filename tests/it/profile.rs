@@ -136,7 +136,8 @@ fn metrics_are_chosen_and_asked_for() {
         let refused = server.post_json(path, &contract);
         assert_eq!(refused.status, 400, "{path}");
         let text = refused.json.to_string();
-        for word in ["profile.metrics[1]", "unknown_metric", "near to it are fadd_instructions"] {
+        for word in ["profile.metrics[1]", "unknown_metric", "similar names are fadd_instructions"]
+        {
             assert!(text.contains(word), "{word} in {text}");
         }
     }

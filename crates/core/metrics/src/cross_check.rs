@@ -1,8 +1,8 @@
 //! Compares the cycles of the profiled launch with those of the timed launches.
 //!
-//! Profilers flush caches, lock clocks and run a kernel again and again, so the profiled time is
-//! not the kernel's time. If it is far off, rates and percentages describe another situation than
-//! the timed one. The report then says so, with the likely reason. Pure.
+//! Profilers flush caches, lock clocks and run a kernel repeatedly, so the profiled time may differ
+//! from the measured one. If the difference is large, the profiler's rates and percentages do not
+//! describe the timed launches. The cross-check reports this with possible explanations.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,11 +12,12 @@ use super::roofline::profiled_clock;
 use super::types::{CacheControl, ClockControl, Conditions};
 use warpgauge_model::DeviceKind;
 
-/// Largest relative difference that counts as agreement. Medians repeat within a percent. The rest
-/// is the difference of a single launch from a median, and the profiler's own start and end.
+/// Maximum relative difference that counts as agreement. Medians are reproducible to a percent. The
+/// rest allows for the difference between a single launch and a median, and for the overhead of the
+/// profiler at the start and the end.
 const AGREES_WITHIN: f64 = 0.1;
 
-/// Relative difference of clocks that explains a difference in time.
+/// Minimum relative difference of the clocks that is given as an explanation.
 const CLOCKS_DIFFER: f64 = 0.03;
 
 /// Comparison of the profiled launch with the timed ones.
@@ -34,20 +35,21 @@ pub struct CrossCheck {
     pub unprofiled_clock_hz: Option<f64>,
     /// Profiled time divided by unprofiled time.
     pub time_ratio: f64,
-    /// Profiled cycles divided by unprofiled cycles. Absent if a clock is not known.
+    /// Profiled cycles divided by unprofiled cycles. Absent if one of the clocks is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycle_ratio: Option<f64>,
-    /// Largest relative difference that counts as agreement: 0.1, plus the empty launch's share of the unprofiled time.
+    /// Maximum relative difference that counts as agreement: 0.1, plus the time of an empty launch divided by the
+    /// unprofiled time.
     pub bound: f64,
     /// Whether times or cycles differ by at most `bound`.
     pub agrees: bool,
-    /// Possible explanations of a disagreement, the likeliest first.
+    /// Possible explanations of a disagreement, the most likely first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<String>,
 }
 
-/// Compares the profiled launch with the timed ones. `None` if one of the times is unknown or
-/// meaningless.
+/// Compares the profiled launch with the timed ones. Returns `None` if one of the times is unknown,
+/// or on the emulated device.
 pub fn cross_check(
     values: Values<'_>,
     facts: &Facts<'_>,
@@ -65,7 +67,8 @@ pub fn cross_check(
     let clock_ratio =
         profiled_clock_hz.zip(unprofiled_clock_hz).map(|(profiled, timed)| profiled / timed);
     let cycle_ratio = clock_ratio.map(|clocks| time_ratio * clocks);
-    // Events include the launch itself, which the profiler's duration does not.
+    // Times between events include the overhead of the launch, and the profiler's duration does
+    // not.
     let launch = timed.empty_launch_s.unwrap_or(0.0).max(0.0);
     let bound = AGREES_WITHIN + launch / unprofiled_seconds;
     let near = |ratio: f64| (ratio - 1.0).abs() <= bound;
@@ -97,38 +100,46 @@ fn explain(
     let cache = conditions.and_then(|conditions| conditions.cache_control);
     match (cache, timed.cold) {
         (Some(CacheControl::All), false) => found.push(
-            "the profiler flushes caches before each pass, the timed launches found them warm \
-             (measure.cache: hot)"
+            "the profiler flushes caches before each pass, and the timed launches ran with warm \
+             caches (measure.cache: hot)"
                 .to_owned(),
         ),
         (Some(CacheControl::None), true) => found.push(
-            "the profiler leaves caches warm between passes, the timed launches had L2 flushed \
-             (measure.cache: cold)"
+            "the profiler leaves caches warm between passes, and L2 was flushed before each timed \
+             launch (measure.cache: cold)"
                 .to_owned(),
         ),
         _ => {}
     }
     if let Some(ratio) = clock_ratio.filter(|ratio| (ratio - 1.0).abs() > CLOCKS_DIFFER) {
         let why = match conditions.and_then(|conditions| conditions.clock_control) {
-            Some(ClockControl::Base) => "the profiler locks clocks to their base",
-            Some(ClockControl::Boost) => "the profiler locks clocks to their boost",
+            Some(ClockControl::Base) => "the profiler locks the clocks to their base",
+            Some(ClockControl::Boost) => "the profiler locks the clocks to their boost",
             Some(ClockControl::None) | None => {
-                "between passes the GPU waits for the host, and clocks change"
+                "the GPU waits for the host between passes, and its clocks change"
             }
         };
-        found.push(format!("the profiled clock is {ratio:.2} of the timed one: {why}"));
+        found.push(format!(
+            "the profiled clock is {ratio:.2} times that of the timed launches: \
+                            {why}"
+        ));
     }
     if let Some(passes) = conditions.and_then(|conditions| conditions.passes).filter(|n| *n > 1) {
         found.push(format!(
-            "the kernel was run {passes} times to read all counters, and its memory restored in \
-             between: the duration is that of one pass"
+            "the kernel was run {passes} times to read all counters, and its memory was restored \
+             in between: the duration is that of one pass"
         ));
     }
     if time_ratio > 1.0 {
-        found.push("counters slow a kernel down, instrumented instructions most".to_owned());
+        found.push(
+            "profiling slows a kernel down, in particular if it instruments instructions"
+                .to_owned(),
+        );
     }
     if found.is_empty() {
-        found.push("nothing that is known of how they were taken explains it".to_owned());
+        found.push(
+            "none of the known conditions of the measurements explains the difference".to_owned(),
+        );
     }
     found
 }
@@ -177,7 +188,7 @@ mod tests {
         let found = check(&values, timed(52e-6, false), Some(&conditions)).unwrap();
         assert!(!found.agrees, "{found:?}");
         let text = found.explanations.join("\n");
-        for part in ["measure.cache: hot", "0.89 of the timed one", "9 times", "slow a kernel"] {
+        for part in ["measure.cache: hot", "0.89 times that", "9 times", "slows a kernel"] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

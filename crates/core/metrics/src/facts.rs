@@ -1,4 +1,5 @@
-//! Input of the analyses of a launch: its metrics, and further facts.
+//! Input of the analyses of a launch: its metrics, and facts about the device, the kernel and the
+//! timing.
 
 use std::collections::BTreeMap;
 
@@ -46,19 +47,19 @@ pub struct Facts<'a> {
     pub resources: Option<&'a Resources>,
     /// Element types of the tensors that the kernel reads.
     pub inputs: &'a [Dtype],
-    /// Times of the launches without a profiler. Empty on the emulated device, whose times say
-    /// nothing about a GPU.
+    /// Times of the launches without a profiler. Empty on the emulated device, because its times
+    /// are not those of a GPU.
     pub timed: Timed,
 }
 
 /// Times of launches without a profiler.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Timed {
-    /// Median of one launch, seconds.
+    /// Median time of a launch, seconds.
     pub median_s: Option<f64>,
     /// Mean clock of the multiprocessors during these launches, Hz, measured on the device.
     pub clock_hz: Option<f64>,
-    /// Median of an empty kernel, seconds.
+    /// Median time of an empty kernel's launch, seconds.
     pub empty_launch_s: Option<f64>,
     /// Whether L2 was flushed before each launch.
     pub cold: bool,

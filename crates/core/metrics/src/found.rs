@@ -1,4 +1,4 @@
-//! Combines a source's values of the metrics for a report.
+//! Collects the metrics of one source for a report.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,10 +22,10 @@ impl Known {
     }
 }
 
-/// A value, or why there is none.
+/// A value, or the reason why there is none.
 pub(super) type Found = Result<Known, Cow<'static, str>>;
 
-/// A report whose metrics are still missing.
+/// The properties of a report other than its metrics.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) kernel: String,
@@ -35,7 +35,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Fills in the selected metrics by `find`.
+    /// Adds the selected metrics, with the values that `find` returns.
     pub(super) fn of(
         self,
         selection: &Selection,
@@ -51,7 +51,7 @@ impl Report {
             metrics.insert(info.id.to_owned(), metric(info, found));
         }
         for name in &selection.unknown {
-            let reason = "no metric, group or NVIDIA metric of this name is in the catalogue";
+            let reason = "the catalogue has no metric, group or NVIDIA metric of this name";
             metrics.insert(name.clone(), absent(reason));
         }
         DeviceMetrics {
@@ -90,7 +90,7 @@ fn metric(info: &MetricInfo, found: Found) -> Metric {
     }
 }
 
-/// Puts a value into its fields of the CUDA Evaluation Server's responses.
+/// Stores a value in the corresponding fields of the CUDA Evaluation Server's responses.
 fn place(groups: &mut MetricGroups, info: &MetricInfo, value: f64) {
     for field in info.fields {
         let group = match field.group {

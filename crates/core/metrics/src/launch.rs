@@ -6,11 +6,11 @@ use super::types::MetricSource;
 use warpgauge_model::{DeviceInfo, DeviceKind, FunctionFacts};
 
 const NO_FACTS: &str = "the driver did not describe the kernel";
-const ESTIMATED: &str = "rests on the emulator's estimate of the registers that a GPU would use";
-const SET_UP: &str = "shared memory is not what limits the blocks of this launch, so the driver may \
-                      have set up any part of it: Nsight Compute tells which";
+const ESTIMATED: &str = "based on the emulator's estimate of the registers that a GPU would use";
+const SET_UP: &str = "shared memory does not limit the blocks of this launch, so the size that \
+                      the driver configured is not known: Nsight Compute reports it";
 
-/// Metrics that follow from a launch.
+/// Ids of the metrics that follow from a launch.
 const FACTS: [&str; 14] = [
     "block_size",
     "grid_size",
@@ -105,8 +105,8 @@ impl DeviceLaunch<'_> {
     /// the launch. Nsight Compute computes it as `launch__shared_mem_config_size` divided by the
     /// allocation of a block (`launch__shared_mem_per_block_allocated`), rounded down. The driver
     /// configures at least what the resident blocks need, and at most all of the shared memory. If
-    /// both limits give the same number, the value is known. Otherwise nothing in the driver's
-    /// description of a launch determines it.
+    /// both limits give the same number, the value is known. Otherwise the driver's description of
+    /// the launch does not determine it.
     fn shared_limit(&self) -> Found {
         let (Some(limits), Some(facts)) = (self.limits(), self.function) else {
             return Err(NO_FACTS.into());

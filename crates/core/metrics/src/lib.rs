@@ -1,9 +1,9 @@
 //! Device metrics: how a kernel used the hardware.
 //!
-//! [`catalogue`] is the one table of metrics: id, unit, meaning, NVIDIA's counters, and the fields
-//! in the CUDA Evaluation Server's responses. A source fills in the values that it knows, and a
-//! reason for all others; `emulator` is such a source. [`types`](DeviceMetrics) are the wire types.
-//! [`analyse`] adds the roofline, advice, and the cross-check with the unprofiled time.
+//! [`catalogue`] is the table of all metrics: id, unit, meaning, NVIDIA's counters, and the fields
+//! in the CUDA Evaluation Server's responses. A source, such as `emulator`, supplies the values
+//! that it knows, and a reason for each of the others. [`types`](DeviceMetrics) contains the wire
+//! types. [`analyse`] adds the roofline, advice, and the cross-check with the unprofiled time.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,10 @@
-//! Occupancy: how many blocks of a launch fit a multiprocessor, and the limits.
+//! Computes the occupancy: the number of blocks of a launch that fit on a multiprocessor, and the
+//! limits of each resource.
 //!
 //! The rules are those of NVIDIA's occupancy calculator (`cuda_occupancy.h`). Registers are
-//! allocated to warps in units of 256, from the scheduler's quarter. Shared memory is allocated to
-//! blocks in units of 128 bytes (256 before compute capability 8.0).
+//! allocated to warps in units of 256, from the quarter of the registers that belongs to a
+//! scheduler. Shared memory is allocated to blocks in units of 128 bytes (256 before compute
+//! capability 8.0).
 
 use warpgauge_model::SmLimits;
 
@@ -10,7 +12,7 @@ use warpgauge_model::SmLimits;
 const WARP: u32 = 32;
 /// Allocation unit of a warp's registers.
 const REGISTER_UNIT: u32 = 256;
-/// Schedulers of a multiprocessor; each has an equal part of the registers.
+/// Schedulers of a multiprocessor. Each has an equal part of the registers.
 const SCHEDULERS: u32 = 4;
 
 /// Resources of a block.
@@ -23,7 +25,7 @@ pub(super) struct Block {
     pub(super) shared_bytes: u32,
 }
 
-/// Blocks that each resource of a multiprocessor allows.
+/// Number of blocks that each resource of a multiprocessor allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) warps: u32,
@@ -47,13 +49,14 @@ pub(super) fn limits(sm: &SmLimits, major: u32, block: Block) -> Option<Limits> 
     Some(Limits {
         warps: sm.threads / WARP / warps,
         registers: by_registers / warps,
-        // Without shared memory there is no such limit.
+        // A block without shared memory is not limited by it.
         shared: by_shared.map_or(sm.blocks, |blocks| u32::try_from(blocks).unwrap_or(u32::MAX)),
         blocks: sm.blocks,
     })
 }
 
-/// Returns the warps that may be resident, as a percentage of the multiprocessor's maximum.
+/// Returns the number of warps that can be resident, as a percentage of the multiprocessor's
+/// maximum.
 pub(super) fn theoretical_pct(sm: &SmLimits, threads: u32, blocks: u32) -> f64 {
     let warps = f64::from(threads.div_ceil(WARP)) * f64::from(blocks);
     100.0 * warps / f64::from((sm.threads / WARP).max(1))

@@ -11,7 +11,7 @@ use warpgauge_model::edit_distance;
 pub struct Selection {
     /// Metrics of the catalogue, in its order.
     pub metrics: Vec<&'static MetricInfo>,
-    /// Names that the catalogue does not have.
+    /// Names that are not in the catalogue.
     pub unknown: BTreeSet<String>,
 }
 
@@ -45,8 +45,8 @@ pub fn select(names: &[String]) -> Selection {
     }
 }
 
-/// Returns similar names for a wrong one, nearest first: names with few different letters, and
-/// names that contain it.
+/// Returns names similar to a wrong one, the most similar first: names that differ in few letters,
+/// contain it, or have a part in common with it.
 pub fn near(name: &str) -> Vec<&'static str> {
     const MOST: usize = 6;
     let wanted = name.to_ascii_lowercase();
@@ -71,7 +71,7 @@ pub fn near(name: &str) -> Vec<&'static str> {
             let within = wanted.len() > 2 && candidate.contains(&wanted);
             let shared = parts(candidate).iter().filter(|part| own.contains(part)).count();
             let close = distance <= 1 + candidate.len() / 4;
-            // A common part weighs as much as a few letters.
+            // A common part counts as much as a few letters.
             (close || within || shared > 0).then(|| {
                 (distance.saturating_sub(if within { wanted.len() } else { 4 * shared }), candidate)
             })
@@ -88,9 +88,9 @@ pub fn unknown_name(name: &str) -> String {
     let hint = match near.is_empty() {
         true => {
             let sets: Vec<&str> = sets::names().collect();
-            format!("sets are {}; docs/metrics.md has all metrics", sets.join(", "))
+            format!("sets are {}; docs/metrics.md lists all metrics", sets.join(", "))
         }
-        false => format!("near to it are {}", near.join(", ")),
+        false => format!("similar names are {}", near.join(", ")),
     };
     format!("no metric, group or set is called `{name}`; {hint}")
 }

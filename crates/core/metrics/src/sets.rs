@@ -1,12 +1,12 @@
 //! Named sets of metrics: each is a list of metrics and groups of the catalogue.
 //!
-//! On a GPU each further counter may cost another pass, which is another launch. `POST
+//! On a GPU each additional counter may need another pass, that is, another launch. `POST
 //! /profile/plan` returns the number of passes of a set. Metrics of the launch and the kernel's
-//! resources (registers, occupancy, grid) cost none.
+//! resources (registers, occupancy, grid) need no pass.
 
 /// The sets with their members: metrics and groups of the catalogue, or `all`.
 const SETS: [(&str, &[&str]); 4] = [
-    // The bound of the kernel: 9 passes on an H100 or H200.
+    // The resource that limits the kernel: 9 passes on an H100 or H200.
     (
         "speed_of_light",
         &[
@@ -16,7 +16,7 @@ const SETS: [(&str, &[&str]); 4] = [
             "occupancy", // the group: follows from the launch
         ],
     ),
-    // The bound with its reasons.
+    // The same, with the reasons.
     (
         "core",
         &[
@@ -103,8 +103,8 @@ const SETS: [(&str, &[&str]); 4] = [
     ("full", &["all"]),
 ];
 
-/// Returns the members of a set: metrics and groups of the catalogue, or `all`. `None`: there is no
-/// such set.
+/// Returns the members of a set: metrics and groups of the catalogue, or `all`. Returns `None` if
+/// there is no such set.
 pub fn set(name: &str) -> Option<&'static [&'static str]> {
     SETS.iter().find(|(set, _)| *set == name).map(|(_, members)| *members)
 }

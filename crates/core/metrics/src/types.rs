@@ -10,13 +10,13 @@ use super::advice::Advice;
 use super::cross_check::CrossCheck;
 use super::roofline::Roofline;
 
-/// Device metrics of one kernel, from a launch apart from the timed ones.
+/// Device metrics, which are measured in a launch separate from the timed ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceMetrics {
     /// Metrics with the groups and names of the CUDA Evaluation Server. Unknown values are absent.
     pub original_device_metrics: MetricGroups,
-    /// Metrics of the first candidate, at the top of a comparison. `original_device_metrics` then has those of the
-    /// reference.
+    /// Metrics of the first candidate. Only present at the top level of a comparison, where `original_device_metrics`
+    /// contains those of the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_device_metrics: Option<MetricGroups>,
     /// Symbol of the kernel.
@@ -25,10 +25,10 @@ pub struct DeviceMetrics {
     pub source: MetricSource,
     /// Name and version of the tool, e.g. `warpgauge-emulator 0.1.0`.
     pub tool: String,
-    /// Conditions under which `source` measured. Absent if nothing ran for the metrics.
+    /// Conditions of the measurement by `source`. Absent if nothing was run for the metrics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Conditions>,
-    /// Reason why no better source than `source` was available, with a remedy.
+    /// Reason why a better source than `source` was not available, with a remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<Unavailable>,
     /// Requested metrics by id, each with its value or a reason.
@@ -42,11 +42,12 @@ pub struct DeviceMetrics {
     /// Comparison of the profiled launch with the timed ones. Absent if one of them has no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cross_check: Option<CrossCheck>,
-    /// Metrics of each kernel, if several were launched, the longest first. `metrics` then has all kernels together:
-    /// times and counts are added, and percentages are weighted by time.
+    /// Metrics of each kernel if there were several launches, the kernel with the longest time first. `metrics` then
+    /// contains the combination of all kernels: times and counts are added, and percentages are averages weighted by
+    /// time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<KernelMetrics>,
-    /// Number of kernels that are left out of `kernels`, because there were too many.
+    /// Number of kernels that are not in `kernels`, because there were too many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernels_left_out: Option<u32>,
 }
@@ -58,11 +59,11 @@ pub struct KernelMetrics {
     pub kernel: String,
     /// Number of profiled launches.
     pub launches: u32,
-    /// Metrics by id, as in `metrics` of all kernels.
+    /// Metrics of this kernel by id.
     pub metrics: BTreeMap<String, Metric>,
 }
 
-/// Conditions under which a tool measured.
+/// Conditions of a measurement.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Conditions {
     /// Setting of the clocks. Absent if it is not known.
@@ -77,10 +78,10 @@ pub struct Conditions {
     /// Number of passes: launches that read all counters. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes: Option<u32>,
-    /// Time of monitoring during back-to-back launches, milliseconds.
+    /// Time for which back-to-back launches were monitored, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_ms: Option<u32>,
-    /// Number of launches in that time.
+    /// Number of launches during that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launches: Option<u32>,
 }
@@ -89,7 +90,7 @@ pub struct Conditions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockControl {
-    /// Clocks of an unprofiled run.
+    /// Clocks are not locked.
     None,
     /// Clocks locked to the base clock.
     Base,
@@ -119,8 +120,8 @@ pub enum Replay {
     Range,
     /// The service launches the kernel again and restores the inputs.
     User,
-    /// The service launches the kernel back to back, and restores inputs that the kernel changes in between. Values
-    /// are means over this time.
+    /// The service launches the kernel back to back, and between launches restores the inputs that the kernel
+    /// changes. Values are means over the monitored time.
     BackToBack,
 }
 
@@ -130,7 +131,7 @@ pub struct Metric {
     /// Value, in `unit`. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
-    /// Unit, e.g. `sectors`, `bytes` or `%`. Absent if the name is no metric.
+    /// Unit, e.g. `sectors`, `bytes` or `%`. Absent if there is no metric of this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
     /// Source of the value.
@@ -148,13 +149,14 @@ pub struct Metric {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MetricSource {
-    /// Counts of the emulator, exact for the PTX and its data and independent of the machine.
+    /// Counts of the emulator. They are exact for the PTX and its data, and do not depend on the
+    /// machine.
     Emulator,
     /// Hardware counters that CUPTI read, in the process that launched the kernel.
     Cupti,
     /// Hardware counters that Nsight Compute read.
     Ncu,
-    /// Performance monitoring by the driver, of the whole GPU while the kernel ran repeatedly.
+    /// Performance monitoring of the whole GPU by the driver, while the kernel ran repeatedly.
     Gpm,
     /// Values that follow from the launch, the kernel's resources and the device.
     Static,
@@ -172,7 +174,7 @@ pub struct MetricGroups {
     /// Memory bandwidth and activity.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub memory_metrics: BTreeMap<String, f64>,
-    /// Use of the pipelines, and limits of occupancy.
+    /// Utilisation of the pipelines, and limits of occupancy.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub compute_metrics: BTreeMap<String, f64>,
     /// Cycles in which the pipelines were active.
@@ -181,10 +183,10 @@ pub struct MetricGroups {
     /// Launch configuration, and occupancy of a multiprocessor.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub occupancy_metrics: BTreeMap<String, f64>,
-    /// Reasons for which warps stalled.
+    /// Reasons why warps stalled.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub stall_metrics: BTreeMap<String, f64>,
-    /// Warps that the schedulers could choose from.
+    /// Warps from which the schedulers could choose.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scheduler_metrics: BTreeMap<String, f64>,
     /// Coalescing of memory accesses.

@@ -4,17 +4,18 @@ use super::{Advice, AdviceCode, Launched, ShareOf, field, percent};
 use crate::roofline::{BoundBy, Level};
 use warpgauge_tensor::Dtype;
 
-/// Three quarters of a warp, in threads.
+/// Number of active threads of a warp below which divergence is reported: three quarters of the
+/// warp.
 const THREADS_BELOW: f64 = 24.0;
 
-/// Share of multiply-adds in the operations from which the kernel counts as a matrix product.
+/// Minimum share of multiply-adds in the operations for the kernel to count as a matrix product.
 const PRODUCTS_FROM: f64 = 0.8;
 
-/// Share of tensor core operations below which tensor cores count as unused.
+/// Maximum share of tensor core operations for tensor cores to count as unused.
 const TENSOR_BELOW: f64 = 0.1;
 
-/// Operations per byte of device memory from which arithmetic can be a bound on current GPUs. FP32
-/// peak over bandwidth is 10 (A100) to 60 (RTX 4090).
+/// Minimum number of operations per byte of device memory at which arithmetic can limit a kernel on
+/// current GPUs. FP32 peak divided by memory bandwidth is 10 (A100) to 60 (RTX 4090).
 const INTENSE_FROM: f64 = 10.0;
 
 /// Detects threads that are masked out or do not exist.
@@ -32,7 +33,7 @@ pub(super) fn divergence(launched: &Launched<'_>) -> Option<Advice> {
         Some(size) => format!(
             "; blocks of {size:.0} threads leave part of a warp empty: use a multiple of 32"
         ),
-        None => "; let the threads of a warp take the same way".to_owned(),
+        None => "; let the threads of a warp take the same branches".to_owned(),
     };
     let (share, share_of) = match launched.values.part("sm_issue_active") {
         Some(issue) => (part * issue.clamp(0.0, 1.0), ShareOf::Time),
@@ -41,12 +42,12 @@ pub(super) fn divergence(launched: &Launched<'_>) -> Option<Advice> {
     Some(Advice {
         code: AdviceCode::Divergence,
         message: format!(
-            "of the 32 threads of a warp {threads:.1} take part in an instruction on average{what}"
+            "on average {threads:.1} of the 32 threads of a warp are active in an instruction{what}"
         ),
         share,
         share_of,
         threshold: format!(
-            "below {THREADS_BELOW} threads: a quarter of each instruction is wasted"
+            "below {THREADS_BELOW} threads: at least a quarter of each instruction is wasted"
         ),
         evidence,
     })
@@ -70,7 +71,7 @@ pub(super) fn tensor_cores(launched: &Launched<'_>) -> Option<Advice> {
     if all <= 0.0 || tensor > TENSOR_BELOW * (all + tensor) {
         return None;
     }
-    // Packed instructions are two multiply-adds; both sources count them so.
+    // A packed instruction is two multiply-adds, and both sources count it as two.
     let products = 2.0 * launched.get("ffma_instructions")?
         + 4.0 * launched.get("hfma_instructions").unwrap_or(0.0);
     let part = (products / all).min(1.0);
@@ -97,9 +98,9 @@ pub(super) fn tensor_cores(launched: &Launched<'_>) -> Option<Advice> {
     Some(Advice {
         code: AdviceCode::TensorCoresUnused,
         message: format!(
-            "{} of the {all:.3e} operations are multiply-adds outside tensor cores on inputs of a \
-             type that these take; if this is a matrix product, wmma or mma instructions do it at \
-             a multiple of the rate",
+            "{} of the {all:.3e} operations are multiply-adds outside tensor cores, and the \
+             inputs have types that tensor cores accept; if this is a matrix product, wmma or mma \
+             instructions are several times as fast",
             percent(part)
         ),
         share: match roofline.bound_by {
@@ -108,8 +109,8 @@ pub(super) fn tensor_cores(launched: &Launched<'_>) -> Option<Advice> {
         },
         share_of: ShareOf::Work,
         threshold: format!(
-            "{} or more of the operations multiply-adds, {INTENSE_FROM} or more operations per \
-             byte, under {} of them on tensor cores",
+            "at least {} of the operations are multiply-adds, at least {INTENSE_FROM} operations \
+             per byte, at most {} of the operations on tensor cores",
             percent(PRODUCTS_FROM),
             percent(TENSOR_BELOW)
         ),

@@ -3,17 +3,19 @@
 use super::{Advice, AdviceCode, Launched, ShareOf, field, percent};
 use crate::roofline::LAUNCH_FACTOR;
 
-/// Least share of idle multiprocessor time: one more wave of eleven.
+/// Minimum share of idle multiprocessor time. An almost empty last wave reaches it if there are at
+/// most nine waves.
 const TAIL_FROM: f64 = 0.1;
 
-/// Least share of resident warps. Below half, a scheduler has 8 warps or fewer to choose from; the
-/// latency of arithmetic alone takes 4 to 6.
+/// Theoretical occupancy below which it is reported. Below half, a scheduler has 8 warps or fewer
+/// to choose from, and needs 4 to 6 to hide the latency of arithmetic alone.
 const OCCUPANCY_BELOW: f64 = 0.5;
 
-/// Least ratio of achieved to theoretical occupancy. Below it, blocks end at very different times.
+/// Minimum ratio of achieved to theoretical occupancy. Below it, blocks end at very different
+/// times.
 const UNEVEN_BELOW: f64 = 0.7;
 
-/// Detects a launch that takes little more time than an empty kernel.
+/// Detects a launch that takes hardly more time than that of an empty kernel.
 pub(super) fn launch_bound(launched: &Launched<'_>) -> Option<Advice> {
     let timed = launched.facts.timed;
     let (median, empty) = (timed.median_s?, timed.empty_launch_s?);
@@ -23,8 +25,8 @@ pub(super) fn launch_bound(launched: &Launched<'_>) -> Option<Advice> {
     Some(Advice {
         code: AdviceCode::LaunchBound,
         message: format!(
-            "a launch takes {:.2} µs, and one of a kernel that does nothing {:.2} µs; give one \
-             launch more work, join kernels, or launch a graph of them",
+            "a launch takes {:.2} µs, and that of an empty kernel {:.2} µs; do more work per \
+             launch, fuse kernels, or launch them as a graph",
             median * 1e6,
             empty * 1e6
         ),
@@ -42,7 +44,7 @@ pub(super) fn launch_bound(launched: &Launched<'_>) -> Option<Advice> {
 pub(super) fn small_grid(launched: &Launched<'_>) -> Option<Advice> {
     let blocks = launched.get("grid_size")?;
     let multiprocessors = f64::from(launched.facts.device.multiprocessors);
-    // The multiprocessors of the emulated device are those of no GPU.
+    // The emulated device does not have the number of multiprocessors of a real GPU.
     if launched.is_emulated() || multiprocessors < 1.0 || blocks >= multiprocessors {
         return None;
     }
@@ -53,7 +55,7 @@ pub(super) fn small_grid(launched: &Launched<'_>) -> Option<Advice> {
         code: AdviceCode::SmallGrid,
         message: format!(
             "the grid has {blocks:.0} blocks and the GPU {multiprocessors:.0} multiprocessors: {} \
-             of them have nothing to do; split the work into more blocks",
+             of them are idle; split the work into more blocks",
             percent(idle)
         ),
         share: idle,
@@ -67,7 +69,7 @@ pub(super) fn small_grid(launched: &Launched<'_>) -> Option<Advice> {
 pub(super) fn tail_effect(launched: &Launched<'_>) -> Option<Advice> {
     let waves = launched.get("waves_per_sm")?;
     let full = waves.ceil();
-    // Below one wave there is no tail: the grid is small.
+    // With one wave or less there is no tail.
     if launched.is_emulated() || waves <= 1.0 {
         return None;
     }
@@ -78,23 +80,23 @@ pub(super) fn tail_effect(launched: &Launched<'_>) -> Option<Advice> {
     Some(Advice {
         code: AdviceCode::TailEffect,
         message: format!(
-            "the grid takes {waves:.2} waves: while the last one runs, {} of the places for blocks \
-             are empty; make blocks smaller, or as many as fill whole waves, or let a fixed grid \
-             loop over the work",
+            "the grid takes {waves:.2} waves: while the last one runs, {} of the slots for blocks \
+             are empty; make blocks smaller, choose a number of blocks that fills whole waves, or \
+             let a grid of fixed size loop over the work",
             percent(full - waves)
         ),
         share: idle,
         share_of: ShareOf::Capacity,
         threshold: format!(
-            "{} of all places over all waves empty or more: of many waves the last one weighs \
-             little",
+            "at least {} of the slots of all waves are empty: with many waves, the last one \
+             matters little",
             percent(TAIL_FROM)
         ),
         evidence: launched.evidence(&["waves_per_sm", "grid_size"])?,
     })
 }
 
-/// Detects low theoretical occupancy, and names its limit.
+/// Detects low theoretical occupancy, and finds the resource that limits it.
 pub(super) fn low_occupancy(launched: &Launched<'_>) -> Option<Advice> {
     let part = launched.values.part("theoretical_occupancy")?;
     if part >= OCCUPANCY_BELOW {
@@ -126,7 +128,7 @@ pub(super) fn low_occupancy(launched: &Launched<'_>) -> Option<Advice> {
         code: AdviceCode::LowOccupancy,
         message: format!(
             "at most {} of the warps that a multiprocessor holds can be resident, limited by \
-             {what} ({blocks:.0} blocks fit); {remedy}, if waiting is what costs",
+             {what} ({blocks:.0} blocks fit); if latency limits the kernel, {remedy}",
             percent(part)
         ),
         share,
@@ -153,14 +155,14 @@ pub(super) fn uneven_occupancy(launched: &Launched<'_>) -> Option<Advice> {
     Some(Advice {
         code: AdviceCode::UnevenOccupancy,
         message: format!(
-            "{} of the warps are resident on average where {} fit; blocks end at different times, \
-             or the work is uneven",
+            "{} of a multiprocessor's warps are resident on average, although {} fit; blocks end \
+             at different times, or the work is uneven",
             percent(achieved),
             percent(fits)
         ),
         share: (1.0 - reached) * launched.idle_issue().unwrap_or(0.5),
         share_of: ShareOf::Capacity,
-        threshold: format!("below {} of what fits", percent(UNEVEN_BELOW)),
+        threshold: format!("below {} of the theoretical occupancy", percent(UNEVEN_BELOW)),
         evidence: launched.evidence(&["achieved_occupancy", "theoretical_occupancy"])?,
     })
 }

@@ -2,22 +2,22 @@
 
 use super::{Advice, AdviceCode, Evidence, Launched, field, percent};
 
-/// Least share of wasted sectors; less is the cost of ragged row ends.
+/// Minimum share of wasted sectors; ragged row ends may waste less than that.
 const WASTED_FROM: f64 = 0.1;
 
-/// Least share of additional passes; other work hides less.
+/// Minimum share of additional passes; other work hides fewer.
 const CONFLICTS_FROM: f64 = 0.1;
 
-/// Least share of local requests; less is a prologue that runs once.
+/// Minimum share of requests to local memory; fewer may be a prologue that runs once.
 const LOCAL_FROM: f64 = 0.01;
 
-/// Sectors of the widest load or store of a whole warp: 32 threads × 16 bytes / 32.
+/// Number of sectors of the widest load or store of a whole warp: 32 threads × 16 bytes / 32.
 const WIDEST_SECTORS: f64 = 16.0;
 
-/// Sectors of a warp's adjacent accesses of 4, 8 and 16 bytes.
+/// Number of sectors that a warp touches if its threads access adjacent values of 4, 8 or 16 bytes.
 const FULL_SECTORS: [f64; 3] = [4.0, 8.0, 16.0];
 
-/// Greatest distance from one sector more than those.
+/// Maximum difference from one of those numbers plus one.
 const SHIFTED_WITHIN: f64 = 0.15;
 
 /// Detects requests to global memory that touch more sectors than adjacent accesses of the same
@@ -43,15 +43,15 @@ pub(super) fn uncoalesced(launched: &Launched<'_>) -> Option<Advice> {
         share,
         share_of,
         threshold: format!(
-            "{} of the sectors wasted or more: less is what ragged ends cost",
+            "at least {} of the sectors are wasted: ragged row ends may waste less than that",
             percent(WASTED_FROM)
         ),
         evidence,
     })
 }
 
-/// Detects requests of adjacent addresses that begin within a sector: each touches one sector more
-/// than it needs.
+/// Detects requests to adjacent addresses that begin within a sector. Each of them touches one
+/// sector more than necessary.
 pub(super) fn misaligned(launched: &Launched<'_>) -> Option<Advice> {
     let (id, sectors, needed) = shifted(launched)?;
     let wasted = 1.0 - needed / sectors;
@@ -63,9 +63,10 @@ pub(super) fn misaligned(launched: &Launched<'_>) -> Option<Advice> {
     Some(Advice {
         code: AdviceCode::MisalignedAccess,
         message: format!(
-            "a request to global memory touches {sectors:.1} sectors where {needed:.0} would do: \
-             its addresses are adjacent, and the base is misaligned (it begins within a sector, for \
-             instance by 4 bytes); begin each row at a multiple of 32 bytes"
+            "a request to global memory touches {sectors:.1} sectors on average, although \
+             {needed:.0} would be enough: its addresses are adjacent, but the base is misaligned \
+             (it begins within a sector, for instance 4 bytes after its start); begin each row at \
+             a multiple of 32 bytes"
         ),
         share,
         share_of,
@@ -77,14 +78,14 @@ pub(super) fn misaligned(launched: &Launched<'_>) -> Option<Advice> {
     })
 }
 
-/// Returns the metric, its sectors per request, and the sectors that aligned requests would touch,
-/// if requests touch one sector more than those.
+/// If requests touch one sector more than aligned requests would, returns the metric, its sectors
+/// per request, and the number of sectors that aligned requests would touch.
 fn shifted(launched: &Launched<'_>) -> Option<(&'static str, f64, f64)> {
     let kinds = [
         ("sectors_per_global_load", "global_load_sectors"),
         ("sectors_per_global_store", "global_store_sectors"),
     ];
-    // The kind with most sectors decides.
+    // The kind of request with most sectors decides.
     let known = kinds.iter().filter_map(|(id, count)| {
         Some((*id, launched.get(id)?, launched.get(count).unwrap_or(0.0)))
     });
@@ -95,7 +96,7 @@ fn shifted(launched: &Launched<'_>) -> Option<(&'static str, f64, f64)> {
         Some((count, (id, sectors, *needed?)))
     });
     let (_, found) = shifted.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    // Other requests may be apart all the same.
+    // The other kind of request may still access scattered addresses.
     let others =
         kinds.iter().filter(|(id, _)| *id != found.0).filter_map(|(id, _)| launched.get(id));
     others
@@ -113,13 +114,14 @@ fn by_sectors(launched: &Launched<'_>) -> Option<Wasted> {
     let wasted = if all > 0.0 { (all - ideal) / all } else { 0.0 };
     let evidence = launched.evidence(&["l2_sectors_global", "l2_sectors_global_ideal"])?;
     let text = format!(
-        "requests to global memory touch {all:.0} sectors where {ideal:.0} would do: {} are wasted",
+        "requests to global memory touch {all:.0} sectors, although {ideal:.0} would be enough: \
+         {} are wasted",
         percent(wasted)
     );
     Some((wasted, evidence, text))
 }
 
-/// Computes the waste from the used bytes of sectors.
+/// Computes the waste from the share of the sectors' bytes that is used.
 fn by_bytes(launched: &Launched<'_>) -> Option<Wasted> {
     let used = [
         ("global_load_efficiency", "global_load_sectors"),
@@ -151,13 +153,14 @@ fn by_width(launched: &Launched<'_>) -> Option<Wasted> {
         .max_by(|a, b| a.0.total_cmp(&b.0))?;
     let wasted = (1.0 - WIDEST_SECTORS / worst.0).max(0.0);
     let text = format!(
-        "a request touches {:.1} sectors, and the widest access of a warp needs {WIDEST_SECTORS}",
+        "a request touches {:.1} sectors on average, and even the widest access of a warp needs \
+         only {WIDEST_SECTORS}",
         worst.0
     );
     Some((wasted, launched.evidence(&[worst.1])?, text))
 }
 
-/// Detects passes over shared memory that bank conflicts add.
+/// Detects additional passes over shared memory that bank conflicts cause.
 pub(super) fn bank_conflicts(launched: &Launched<'_>) -> Option<Advice> {
     let kinds = [
         ("shared_load_conflicts", "shared_load_wavefronts"),
@@ -183,13 +186,16 @@ pub(super) fn bank_conflicts(launched: &Launched<'_>) -> Option<Advice> {
     Some(Advice {
         code: AdviceCode::BankConflicts,
         message: format!(
-            "{conflicts:.0} of the {passes:.0} passes of shared memory ({}) are due to bank \
-             conflicts; pad rows by one element, or permute what threads access",
+            "{conflicts:.0} of the {passes:.0} passes over shared memory ({}) are due to bank \
+             conflicts; pad rows by one element, or permute the addresses that threads access",
             percent(part)
         ),
         share,
         share_of,
-        threshold: format!("{} of the passes or more: less hides", percent(CONFLICTS_FROM)),
+        threshold: format!(
+            "at least {} of the passes: other work hides fewer",
+            percent(CONFLICTS_FROM)
+        ),
         evidence,
     })
 }
@@ -214,9 +220,18 @@ pub(super) fn local_memory(launched: &Launched<'_>) -> Option<Advice> {
     let mut evidence: Vec<Evidence> =
         requests.iter().chain(&others).filter_map(|id| launched.metric(id)).collect();
     let what = match spilled {
-        Some(0) => "the compiler spilled nothing: arrays that are indexed by what it cannot know",
-        Some(_) => "registers are spilled: fewer live values, smaller unrolling, or more registers",
-        None => "spilled registers, or arrays that are indexed by what the compiler cannot know",
+        Some(0) => {
+            "the compiler spilled no registers, so they access arrays whose indices it \
+                    does not know"
+        }
+        Some(_) => {
+            "registers are spilled: keep fewer values live, unroll loops less, or allow \
+                    more registers"
+        }
+        None => {
+            "registers are spilled, or arrays are accessed by indices that the compiler does \
+                 not know"
+        }
     };
     evidence.extend(launched.metric("spill_requests"));
     if let Some(bytes) = spilled {
@@ -233,7 +248,7 @@ pub(super) fn local_memory(launched: &Launched<'_>) -> Option<Advice> {
         share,
         share_of,
         threshold: format!(
-            "{} of the requests or more: less is a prologue that runs once",
+            "at least {} of the requests: fewer may be a prologue that runs once",
             percent(LOCAL_FROM)
         ),
         evidence,

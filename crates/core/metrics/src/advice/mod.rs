@@ -1,10 +1,10 @@
 //! Advice on a launch: observations about its metrics, each with its evidence. The main type is
 //! [`Advice`].
 //!
-//! A rule reads a few metrics, and gives no advice if one of them is missing. Each advice has a
-//! share: the part of the time, of the traffic or of the work that it accounts for at most. A share
-//! of traffic is weighted by the memory's use of its peak, where that is known. So wasted bytes of
-//! a kernel that waits for arithmetic do not come first. Pure.
+//! A rule reads a few metrics, and gives no advice if one that it needs is missing. Each piece of
+//! advice has a share: an upper bound on the part of the time, traffic, work or capacity that it
+//! concerns. A share of the traffic is multiplied by the memory's utilisation, if that is known, so
+//! that wasted bytes of a kernel that is limited by arithmetic do not come first.
 
 mod arithmetic;
 mod launch;
@@ -19,7 +19,7 @@ use super::facts::{Facts, Values};
 use super::roofline::{Roofline, dram_throughput};
 use warpgauge_model::DeviceKind;
 
-/// Maximum number of observations about a launch, so that people read the whole list.
+/// Maximum number of observations about a launch. A longer list would hardly be read to the end.
 const MAX_OBSERVATIONS: usize = 6;
 
 /// Observation about a kernel, with advice.
@@ -45,13 +45,13 @@ pub struct Advice {
 pub enum AdviceCode {
     /// Requests to global memory access more sectors than necessary.
     UncoalescedAccess,
-    /// Requests to global memory are of adjacent addresses that begin within a sector.
+    /// Requests to global memory access adjacent addresses that begin within a sector.
     MisalignedAccess,
     /// Accesses to shared memory take several passes.
     BankConflicts,
     /// Few warps can be resident.
     LowOccupancy,
-    /// Far fewer warps are resident than could be.
+    /// Far fewer warps are resident on average than the theoretical occupancy allows.
     UnevenOccupancy,
     /// Registers are spilled, or arrays are in local memory.
     LocalMemory,
@@ -59,11 +59,11 @@ pub enum AdviceCode {
     TailEffect,
     /// The grid has fewer blocks than the GPU has multiprocessors.
     SmallGrid,
-    /// The time is mostly that of a launch.
+    /// Most of the time is the overhead of the launch.
     LaunchBound,
     /// Threads of a warp diverge or are inactive.
     Divergence,
-    /// Tensor cores could do the arithmetic.
+    /// Tensor cores could execute the arithmetic.
     TensorCoresUnused,
     /// Device memory is near its peak.
     DramSaturated,
@@ -83,11 +83,11 @@ pub enum AdviceCode {
 pub enum ShareOf {
     /// Time of the kernel.
     Time,
-    /// Bytes that the kernel's memory requests move. Their part of the time is not known.
+    /// Bytes that the kernel's memory requests move. The time that they take is not known.
     Traffic,
-    /// Instructions that the kernel executes. Their part of the time is not known.
+    /// Instructions that the kernel executes. The time that they take is not known.
     Work,
-    /// Multiprocessors, or warps that fit them.
+    /// Capacity of the GPU: multiprocessors, or resident warps.
     Capacity,
 }
 
@@ -162,14 +162,16 @@ impl Launched<'_> {
         Some(Evidence { metric: id.to_owned(), value, unit })
     }
 
-    /// Returns the used fraction of the memory's peak, at its busiest level; `None` if unknown.
+    /// Returns the fraction of its peak at which the busiest memory level is used; `None` if
+    /// unknown.
     fn memory_use(&self) -> Option<f64> {
         let levels = self.roofline.map_or(&[][..], |roofline| &roofline.memory);
         let rates = levels.iter().filter_map(|level| level.fraction);
         rates.chain(dram_throughput(self.values)).max_by(f64::total_cmp)
     }
 
-    /// Converts a share of the traffic to one of the time, if possible.
+    /// Converts a share of the traffic to a share of the time, if the memory's utilisation is
+    /// known.
     fn of_traffic(&self, share: f64) -> (f64, ShareOf) {
         match self.memory_use() {
             Some(used) => (share * used.clamp(0.0, 1.0), ShareOf::Time),
@@ -177,14 +179,14 @@ impl Launched<'_> {
         }
     }
 
-    /// Returns the fraction of cycles in which schedulers had nothing to issue. It bounds the cost
-    /// of waiting.
+    /// Returns the fraction of cycles in which schedulers had nothing to issue. The cost of waiting
+    /// is at most this fraction.
     fn idle_issue(&self) -> Option<f64> {
         Some((1.0 - self.values.part("issue_active")?).clamp(0.0, 1.0))
     }
 }
 
-/// Returns evidence that is a field of the report.
+/// Returns a field of the report as evidence.
 fn field(path: &str, value: f64, unit: &str) -> Evidence {
     Evidence { metric: path.to_owned(), value, unit: Some(unit.to_owned()) }
 }

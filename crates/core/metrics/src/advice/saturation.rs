@@ -3,11 +3,11 @@
 use super::{Advice, AdviceCode, Launched, ShareOf, field, percent};
 use crate::roofline::{BoundBy, Level, dram_throughput};
 
-/// Fraction of the peak beyond which little improvement is possible. Reads and writes alternate,
-/// and refreshes take time.
+/// Fraction of the peak beyond which little improvement is possible: switching between reads and
+/// writes takes time, and so do refreshes.
 const SATURATED_FROM: f64 = 0.8;
 
-/// Detects device memory near its peak: only fewer bytes make the kernel faster.
+/// Detects device memory near its peak: the kernel gets faster only if it moves fewer bytes.
 pub(super) fn dram(launched: &Launched<'_>) -> Option<Advice> {
     let used = dram_throughput(launched.values)?;
     if used < SATURATED_FROM {
@@ -19,14 +19,15 @@ pub(super) fn dram(launched: &Launched<'_>) -> Option<Advice> {
     Some(Advice {
         code: AdviceCode::DramSaturated,
         message: format!(
-            "device memory is at {} of its peak: only fewer bytes make the kernel faster (smaller \
-             types, reuse in registers, shared memory or L2, joining it with its neighbours)",
+            "device memory is at {} of its peak: the kernel gets faster only if it moves fewer \
+             bytes (smaller types, reuse in registers, shared memory or L2, fusion with adjacent \
+             kernels)",
             percent(used)
         ),
         share: used.min(1.0),
         share_of: ShareOf::Time,
         threshold: format!(
-            "{} of the peak or more: beyond, little is left",
+            "at least {} of the peak: beyond that, little improvement is possible",
             percent(SATURATED_FROM)
         ),
         evidence,
@@ -48,8 +49,8 @@ pub(super) fn l2(launched: &Launched<'_>) -> Option<Advice> {
     Some(Advice {
         code: AdviceCode::L2Bound,
         message: format!(
-            "L2 is at {} of its peak and the busiest unit; let more be found in L1 or shared \
-             memory, and keep accesses coalesced",
+            "L2 is the busiest unit, at {} of its peak; reuse more data in L1 or shared memory, \
+             and keep accesses coalesced",
             percent(used)
         ),
         share: used.min(1.0),

@@ -2,12 +2,12 @@
 
 use super::{Advice, AdviceCode, Launched, ShareOf, percent};
 
-/// Least shares of waiting warps.
+/// Minimum shares of waiting warps.
 const BARRIER_FROM: f64 = 0.2;
 const MEMORY_FROM: f64 = 0.4;
 const SHARED_FROM: f64 = 0.25;
 
-/// Issue rate above which schedulers hide the waiting of their warps.
+/// Share of cycles with an issued instruction above which other warps hide the waiting.
 const HIDDEN_FROM: f64 = 0.6;
 
 /// Detects warps that wait at barriers.
@@ -17,7 +17,8 @@ pub(super) fn barrier(launched: &Launched<'_>) -> Option<Advice> {
         "stall_barrier",
         BARRIER_FROM,
         AdviceCode::BarrierStalls,
-        "wait at a barrier; give warps of a block even work, use smaller blocks, or fewer barriers",
+        "wait at a barrier; balance the work of a block's warps, or use smaller blocks or fewer \
+         barriers",
     )
 }
 
@@ -28,8 +29,8 @@ pub(super) fn memory(launched: &Launched<'_>) -> Option<Advice> {
         "stall_long_scoreboard",
         MEMORY_FROM,
         AdviceCode::MemoryLatency,
-        "wait for global or local memory; load earlier, load more per thread at once, or let more \
-         warps be resident",
+        "wait for global or local memory; load earlier, load more per thread at once, or increase \
+         the occupancy",
     )
 }
 
@@ -67,7 +68,7 @@ fn waiting(
         share: (part * idle).min(1.0),
         share_of: ShareOf::Time,
         threshold: format!(
-            "{} of the warps or more, while schedulers issue in at most {} of their cycles: \
+            "at least {} of the warps, while schedulers issue in at most {} of their cycles: \
              otherwise other warps hide the wait",
             percent(from),
             percent(HIDDEN_FROM)

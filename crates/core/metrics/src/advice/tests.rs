@@ -147,7 +147,7 @@ fn spills_are_told_from_arrays() {
         advise(Values::new(&metrics), &facts, None).remove(0).message
     };
     assert!(said(64).contains("registers are spilled"));
-    assert!(said(0).contains("spilled nothing"));
+    assert!(said(0).contains("spilled no registers"));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The catalogue of device metrics. The main type is [`MetricInfo`].
 //!
 //! An id has the same meaning for every source. Units are base units: bytes, seconds, Hz, percent.
-//! Names of NVIDIA's metrics are those that Nsight Compute and CUPTI accept. If chips have
-//! different names for a metric, [`ChipFormula::chips`] has the chips of each.
+//! Names of NVIDIA's metrics are those that Nsight Compute and CUPTI accept. If the name of a
+//! metric depends on the chip, [`ChipFormula::chips`] gives the chips of each name.
 
 mod table;
 
@@ -14,15 +14,15 @@ pub struct MetricInfo {
     pub unit: MetricUnit,
     pub group: MetricGroup,
     pub description: &'static str,
-    /// Sources in NVIDIA's metrics; the first one that fits the chip is used. It is empty if
+    /// Formulas from NVIDIA's metrics; the first one that applies to the chip is used. Empty if
     /// NVIDIA's tools do not have the metric.
     pub sources: &'static [ChipFormula],
-    /// Its fields in the CUDA Evaluation Server's responses.
+    /// Fields of the CUDA Evaluation Server's responses that contain the metric.
     pub fields: &'static [MetricField],
 }
 
 impl MetricInfo {
-    /// Returns whether an NVIDIA metric alone is a source of this one.
+    /// Returns whether an NVIDIA metric by itself is a source of this one.
     pub fn has_source(&self, name: &str) -> bool {
         let is = |source: &ChipFormula| matches!(source.formula, Formula::Metric(metric) if metric == name);
         self.sources.iter().any(is)
@@ -43,7 +43,8 @@ pub fn has_counters(capability: u32) -> bool {
     capability == UNKNOWN || (capability >= VOLTA && capability != XAVIER)
 }
 
-/// Returns today's number of a chip: Thor had 10.1 before CUDA 13.
+/// Returns the current compute capability of a chip: that of Thor was 10.1 before CUDA 13, and is
+/// 11.0 since.
 fn same_chip(capability: u32) -> u32 {
     if capability == 101 { 110 } else { capability }
 }
@@ -53,22 +54,23 @@ fn same_chip(capability: u32) -> u32 {
 pub struct ChipFormula {
     /// First and last compute capability (times 10) of the chips.
     pub chips: (u32, u32),
-    /// Whether it is only for chips with dedicated memory.
+    /// Whether the formula applies only to chips with dedicated memory.
     pub discrete: bool,
     pub formula: Formula,
 }
 
 /// Compute capabilities (times 10) of chips that share the memory of their host.
 const SHARES_MEMORY: [u32; 3] = [87, 110, 121];
-/// Compute capability of an unknown chip, which may have any source.
+/// Compute capability of an unknown chip. Every source of Volta or a later chip applies to it.
 const UNKNOWN: u32 = 0;
-/// Compute capability of Xavier, which CUPTI cannot read and Nsight Compute can: a Volta.
+/// Compute capability of Xavier, a Volta chip whose counters Nsight Compute can read and CUPTI
+/// cannot.
 const XAVIER: u32 = 72;
-/// Compute capability of the first chip that CUPTI's Range Profiler reads.
+/// Compute capability of the first chip that CUPTI's Range Profiler supports.
 const VOLTA: u32 = 70;
 
 impl ChipFormula {
-    /// Returns whether chips of this compute capability (times 10) have the source; 0 means
+    /// Returns whether the source applies to chips of this compute capability (times 10); 0 means
     /// unknown.
     pub fn fits(&self, capability: u32) -> bool {
         if capability == UNKNOWN {
@@ -78,12 +80,12 @@ impl ChipFormula {
         self.has(capability) && !(self.discrete && shares_memory)
     }
 
-    /// Like [`ChipFormula::fits`], whether or not the chip has device memory apart from that of the host.
+    /// Like [`ChipFormula::fits`], but regardless of whether the chip has memory of its own.
     pub fn has(&self, capability: u32) -> bool {
         let capability = match same_chip(capability) {
             UNKNOWN => return self.chips.1 >= VOLTA,
             XAVIER => VOLTA,
-            // Pascal has Volta's names as far as it has the metric.
+            // If Pascal has the metric, it has the same name as on Volta.
             1..VOLTA if self.chips.1 >= VOLTA => VOLTA,
             capability => capability,
         };
@@ -120,7 +122,7 @@ pub enum Formula {
     Quotient(Terms, Terms),
 }
 
-/// A formula as a weighted sum and its divisor, which is empty if there is none.
+/// A formula as a weighted sum divided by another. The divisor is empty if there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fraction {
     /// Terms of the dividend.

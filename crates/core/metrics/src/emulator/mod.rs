@@ -1,5 +1,5 @@
-//! The emulator as a source of metrics: its counts of one launch, and values that follow from the
-//! launch.
+//! The emulator as a source of metrics: it counts the events of one launch; other values follow
+//! from the launch.
 
 use super::found::{Found, Known, Report};
 use super::launch::DeviceLaunch;
@@ -7,13 +7,14 @@ use super::select::Selection;
 use super::types::{DeviceMetrics, MetricSource};
 use warpgauge_model::LaunchCounts;
 
-const NO_CLOCK: &str = "the emulator has no clock, caches or pipelines of a GPU: evaluate on a GPU";
+const NO_CLOCK: &str = "the emulator does not simulate the clock, caches or pipelines of a GPU: \
+                        evaluate on a GPU";
 const NO_REQUESTS: &str = "the kernel makes no such request";
-const PTX: &str = "instructions of the PTX, before the assembler has optimised them";
-const EXPANDED: &str =
-    "with the operations that divisions, roots and the like usually take on sm_90";
+const PTX: &str = "counts the instructions of the PTX, before the assembler optimises them";
+const EXPANDED: &str = "includes the operations that divisions, square roots and similar functions \
+                        usually take on sm_90";
 
-/// Metrics that the emulator counts under their ids, or under the instruction's name.
+/// Metrics that the emulator counts, under their ids or under the names of the instructions.
 const COUNTED: [&str; 60] = [
     "tensor_integer_ops",
     "ideal_read_bytes",
@@ -77,7 +78,7 @@ const COUNTED: [&str; 60] = [
     "warp_tensor",
 ];
 
-/// Quotients of counts.
+/// Metrics that are computed from several counts.
 const QUOTIENTS: [&str; 5] = [
     "sectors_per_global_load",
     "sectors_per_global_store",
@@ -86,7 +87,8 @@ const QUOTIENTS: [&str; 5] = [
     "flop_count",
 ];
 
-/// Returns why the emulated device cannot have a metric of the catalogue; `None` if it can.
+/// Returns the reason why a metric of the catalogue is not available on the emulated device; `None`
+/// if it is available.
 pub fn not_emulated(id: &str) -> Option<&'static str> {
     let counted = COUNTED.contains(&id) || weights(id).is_some() || QUOTIENTS.contains(&id);
     (!counted && !DeviceLaunch::follows(id)).then_some(NO_CLOCK)

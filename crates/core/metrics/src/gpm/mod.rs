@@ -1,10 +1,10 @@
-//! Metrics of the catalogue from the driver's monitoring of a whole GPU (GPM).
+//! Metrics of the catalogue from the driver's performance monitoring of a whole GPU (GPM).
 //!
-//! Monitoring measures the share of a time window in which parts of the GPU were in use. The kernel
-//! runs again and again in that window. So the shares are the kernel's own except for the gaps
-//! between launches, which must be short. Restoring inputs is monitored without the kernel, and
-//! subtracted by the time of each: `kernel = (all · t(all) − restoring · t(restoring)) / (t(all) −
-//! t(restoring))`.
+//! Monitoring measures the share of a time window in which units of the GPU were in use. The kernel
+//! runs back to back in that window, so the shares are those of the kernel, except for the gaps
+//! between launches, which must be short. If inputs must be restored between launches, that is also
+//! monitored without the kernel, and subtracted in proportion to its time: `kernel = (all · t(all)
+//! − restoring · t(restoring)) / (t(all) − t(restoring))`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -34,35 +34,40 @@ const SAME: [(&str, &str); 10] = [
 /// Readings that are not equal to any metric of the catalogue, with descriptions.
 const OTHERS: [(&str, &str); 5] = [
     ("gpm__graphics_util", "time in which the GPU had any work"),
-    ("gpm__sm_occupancy", "resident warps, of all that there could be, idle time included"),
+    ("gpm__sm_occupancy", "resident warps in percent of the maximum, including idle time"),
     (
         "gpm__integer_util",
-        "integer operations of the multiprocessors; more than one pipeline does them, so that it \
-         passes the time in which they were active",
+        "integer operations of the multiprocessors; several pipelines execute them, so the value \
+         may exceed the time in which multiprocessors were active",
     ),
-    ("gpm__fp32_util", "f32 operations outside tensor cores; the FMA pipeline does others too"),
+    (
+        "gpm__fp32_util",
+        "f32 operations outside tensor cores; the FMA pipeline executes other \
+                        operations, too",
+    ),
     ("gpm__fp16_util", "f16 operations outside tensor cores"),
 ];
 
-/// Share of time in which multiprocessors had warps.
+/// Share of the time in which multiprocessors had resident warps.
 const ACTIVE: &str = "gpm__sm_util";
 
-/// Shares of the time in which there were warps, each with the reading that is divided by that
-/// time.
+/// Readings relative to the time in which there were resident warps, each with the original
+/// reading.
 const WHILE_ACTIVE: [(&str, &str); 2] =
     [(OCCUPANCY_WHILE_ACTIVE, "gpm__sm_occupancy"), (FP16_WHILE_ACTIVE, "gpm__fp16_util")];
 const OCCUPANCY_WHILE_ACTIVE: &str = "gpm__sm_occupancy/gpm__sm_util";
 const FP16_WHILE_ACTIVE: &str = "gpm__fp16_util/gpm__sm_util";
 
-/// Largest share of time that may lie between launches. The gap is estimated by the period of an
-/// empty kernel, which exceeds the gap of a longer one. On an H200 a kernel of 13 us agrees with
-/// its counters to 3 %, at 0.24; one of 4 us does not, at 0.81.
+/// Maximum share of the time between launches. The gap is estimated as the period of an empty
+/// kernel, which exceeds the gap between longer kernels. On an H200 the readings of a kernel of 13
+/// us, with a share of 0.24, agree with its counters to 3 %; those of a kernel of 4 us, with a
+/// share of 0.81, do not.
 const MAX_GAP: f64 = 0.3;
 
-/// Smallest share of time that the kernel itself must take if inputs are restored.
+/// Minimum share of the time that the kernel itself must take if inputs are restored.
 const MIN_PART: f64 = 0.25;
 
-/// Least activity of the multiprocessors for a meaningful quotient, percent.
+/// Minimum activity of the multiprocessors for a meaningful quotient, percent.
 const MIN_ACTIVE: f64 = 1.0;
 
 /// Returns whether GPU performance monitoring (GPM) supplies any of the selected metrics.
@@ -70,7 +75,7 @@ pub fn tells(selection: &Selection) -> bool {
     selection.metrics.iter().any(|info| reading_of(info.id).is_some())
 }
 
-/// Returns the metrics that monitoring has.
+/// Returns the metrics that monitoring supplies.
 pub fn metrics() -> impl Iterator<Item = &'static str> {
     SAME.iter().map(|(id, _)| *id)
 }
@@ -81,8 +86,7 @@ fn reading_of(id: &str) -> Option<&'static str> {
 
 /// Converts the monitored readings of a kernel. `driver` is the driver's version.
 ///
-/// # Errors
-/// There are no readings, or none that are the kernel's own.
+/// # Errors There are no readings, or the kernel's part of them cannot be separated.
 pub fn collected(
     facts: &MonitorFacts,
     kernel: &str,
@@ -142,18 +146,19 @@ fn conditions(running: &MonitorWindow) -> Conditions {
 
 fn note(facts: &MonitorFacts, period_s: f64, gap: f64) -> String {
     let mut text = format!(
-        "mean over the whole GPU in {:.0} ms of launches back to back, {:.1} us apart, each on the \
-         caches that the one before left; up to {:.0} % of the time is between launches",
+        "mean over the whole GPU in {:.0} ms of launches back to back, {:.1} us apart, each with \
+         the caches as the previous launch left them; up to {:.0} % of the time is between \
+         launches",
         1e3 * facts.running.window_s,
         1e6 * period_s,
         100.0 * gap
     );
     if let Some(restoring) = &facts.restoring {
         let us = 1e6 * restoring.period_s;
-        let _ = write!(text, "; {us:.1} us of putting inputs back before each are taken out");
+        let _ = write!(text, "; {us:.1} us for restoring inputs before each launch are subtracted");
     }
     if let Some(others @ 1..) = facts.other_processes {
-        let _ = write!(text, "; {others} other processes were on the GPU, and count too");
+        let _ = write!(text, "; {others} other processes used the GPU, and are included");
     }
     text
 }
@@ -169,8 +174,8 @@ fn alone(facts: &MonitorFacts) -> Result<MonitorWindow, Unavailable> {
     let (part, period_s) = (restoring.period_s, whole - restoring.period_s);
     if period_s.is_nan() || period_s < MIN_PART * whole {
         let text = format!(
-            "of the {:.1} us from launch to launch, putting inputs back takes {:.1}: monitoring \
-             cannot tell the kernel from it",
+            "of the {:.1} us from launch to launch, restoring the inputs takes {:.1}: monitoring \
+             cannot separate the kernel from it",
             1e6 * whole,
             1e6 * part
         );
@@ -191,11 +196,9 @@ fn alone(facts: &MonitorFacts) -> Result<MonitorWindow, Unavailable> {
 pub(super) fn told(collected: &CollectedMetrics, info: &MetricInfo) -> Found {
     match reading_of(info.id) {
         Some(name) => reading(collected, name),
-        None => {
-            Err("monitoring (GPM) does not tell it: it has shares of the time of the whole GPU, \
-                     and no counts"
-                .into())
-        }
+        None => Err("monitoring (GPM) does not measure it: it measures shares of the time of the \
+                 whole GPU, and no counts"
+            .into()),
     }
 }
 

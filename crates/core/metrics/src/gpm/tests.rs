@@ -72,7 +72,7 @@ fn what_puts_inputs_back_is_taken_out() {
     assert!((value("sm_active_cycles").unwrap() - 100.0).abs() < 1e-9);
     assert!(value("achieved_occupancy").is_err(), "the copies' is not known");
     let note = collected.note.unwrap();
-    assert!(note.contains("30.0 us apart") && note.contains("20.0 us of putting"), "{note}");
+    assert!(note.contains("30.0 us apart") && note.contains("20.0 us for restoring"), "{note}");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_kernel_that_is_lost_among_copies_or_gaps_is_refused() {
     let copies = window(40.0, &BUSY);
     let refused = collected(&facts(window(50.0, &BUSY), Some(copies)), "k", None).unwrap_err();
     assert_eq!(refused.code, "no_data");
-    assert!(refused.reason.contains("putting inputs back takes 40.0"), "{}", refused.reason);
+    assert!(refused.reason.contains("restoring the inputs takes 40.0"), "{}", refused.reason);
 
     let short = collected(&facts(window(3.0, &BUSY), None), "k", None).unwrap();
     assert!(found(&short, "achieved_occupancy").is_err());

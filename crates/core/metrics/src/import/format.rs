@@ -1,6 +1,6 @@
-//! Formats that are recognised and not read, each with the command that helps.
+//! Formats that are recognised but not supported, each with the command that converts it.
 
-/// Bytes at the beginning of a file that show whether it is text.
+/// Number of bytes at the beginning of a file that are checked to decide whether it is text.
 const HEAD: usize = 4 << 10;
 
 const NSYS_REPORT: (&str, &str) = (
@@ -20,7 +20,7 @@ const NVPROF: (&str, &str) = (
 const MAGIC: [(&[u8], &str, &str); 9] = [
     (b"SQLite format 3", NSYS_SQLITE.0, NSYS_SQLITE.1),
     (b"\x1f\x8b", "compressed with gzip", "unpack it with `gunzip FILE` and import the result"),
-    (b"PK\x03\x04", "a ZIP archive", "unpack it with `unzip FILE` and import a file of it"),
+    (b"PK\x03\x04", "a ZIP archive", "unpack it with `unzip FILE` and import one of its files"),
     (
         b"\x28\xb5\x2f\xfd",
         "compressed with zstd",
@@ -28,17 +28,17 @@ const MAGIC: [(&[u8], &str, &str); 9] = [
     ),
     (b"\xfd7zXZ\0", "compressed with xz", "unpack it with `unxz FILE` and import the result"),
     (b"BZh", "compressed with bzip2", "unpack it with `bunzip2 FILE` and import the result"),
-    // Reports of all versions begin so, those of 2025 as well.
+    // Reports of all versions up to 2025 begin with this.
     (b"NVIDIA Tegra Profiler Report", NSYS_REPORT.0, NSYS_REPORT.1),
     (
         b"version https://git-lfs.github.com/spec/",
-        "the pointer to a file that Git LFS keeps elsewhere",
+        "a Git LFS pointer instead of the file itself",
         "get the file with `git lfs pull`",
     ),
     (b"QDSTRM", NSYS_REPORT.0, "convert it with `QdstrmImporter --input-file FILE`"),
 ];
 
-/// Names of reports of Nsight Systems in its own format.
+/// File extensions of Nsight Systems' own reports.
 const NSYS_NAMES: [&str; 3] = [".nsys-rep", ".qdrep", ".qdstrm"];
 
 /// Returns whether a file is a report that only Nsight Compute itself can read.
@@ -46,7 +46,8 @@ pub fn is_ncu_report(bytes: &[u8]) -> bool {
     bytes.starts_with(b"NVR\0")
 }
 
-/// Returns what a file is and what helps, if its bytes show a format that is not read.
+/// If the bytes of a file show a format that is not supported, returns a description of it and a
+/// remedy.
 pub(super) fn of_bytes(bytes: &[u8], name: &str) -> Option<(&'static str, &'static str)> {
     let magic = MAGIC.iter().find(|(magic, ..)| bytes.starts_with(magic));
     if let Some((_, what, help)) = magic {
@@ -68,11 +69,11 @@ pub(super) fn of_bytes(bytes: &[u8], name: &str) -> Option<(&'static str, &'stat
     ))
 }
 
-/// Returns whether the bytes are those of no text in UTF-8 or UTF-16.
+/// Returns whether the bytes are neither UTF-8 nor UTF-16 text.
 fn is_binary(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(HEAD)];
     let zeros = head.iter().filter(|byte| **byte == 0).count();
-    // Text in UTF-16 has a zero in each Latin letter, and nothing else has that many.
+    // In UTF-16 each Latin letter contains a zero byte, and no other format has as many of them.
     let wide = head.starts_with(&[0xff, 0xfe])
         || head.starts_with(&[0xfe, 0xff])
         || zeros * 5 >= head.len() * 2;
@@ -80,7 +81,8 @@ fn is_binary(bytes: &[u8]) -> bool {
     !wide && zeros > 0 || controls * 10 > head.len()
 }
 
-/// Returns what a text is and what helps, if it is output that is known and not read.
+/// If a text is output of a known kind that is not supported, returns a description of it and a
+/// remedy.
 pub(super) fn of_text(text: &str) -> Option<(&'static str, &'static str)> {
     let lines = || text.lines().take(20_000);
     let nvprof = |line: &str| {
@@ -94,13 +96,13 @@ pub(super) fn of_text(text: &str) -> Option<(&'static str, &'static str)> {
     }
     if lines().take(50).any(|line| line.contains("\"traceEvents\"")) {
         return Some((
-            "a trace in the format of Chrome, as profilers of frameworks write it",
-            "trace with `nsys profile --stats=true PROGRAM` and import what that prints",
+            "a trace in Chrome's format, which profilers of frameworks write",
+            "trace with `nsys profile --stats=true PROGRAM` and import its output",
         ));
     }
     let has = |word: &str| lines().any(|line| line.trim().trim_matches('"').starts_with(word));
     (has("Device Attributes") && (has("Session") || has("Launch Settings"))).then_some((
-        "a session page of Nsight Compute, which describes the machine and no kernel",
+        "a session page of Nsight Compute, which describes the machine and not the kernels",
         "export with `ncu --import FILE --csv --page raw --print-units base`",
     ))
 }

@@ -1,4 +1,4 @@
-//! Raw pages of Nsight Compute with more cells than fit into memory.
+//! Imports raw pages of Nsight Compute that have too many cells for the memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::select::{Selection, select};
 use crate::several::{LaunchFold, ProfiledLaunch};
 use crate::types::Conditions;
 
-/// Parses a page launch by launch, with the metrics that analyses use.
+/// Parses a page launch by launch, and keeps the metrics that the analyses use.
 pub(super) fn ncu_page(text: &str, selection: &Selection) -> Result<Imported, ImportError> {
     let unreadable = ncu::parse_log(text).unreadable;
     let conditions = Conditions::default();

@@ -1,5 +1,5 @@
-//! Imports files that users made with NVIDIA's tools. The content identifies the tool. The main
-//! type is [`Imported`].
+//! Imports files that were written by NVIDIA's tools. The tool is recognised by the content. The
+//! main type is [`Imported`].
 
 mod changes;
 mod format;
@@ -25,11 +25,11 @@ pub use text::decode;
 pub use verdict::{ImportedVerdict, OccupancyLimiter, TopStall};
 use warpgauge_model::Unavailable;
 
-/// Maximum number of devices whose busy and idle time is given.
+/// Maximum number of devices whose busy and idle times are returned.
 const MAX_DEVICES: usize = 1_000;
 /// Maximum number of notes about percentages above 100.
 const MAX_ABOVE: usize = 20;
-/// Compute capability of a device for which the file has none.
+/// Compute capability if the file does not contain it.
 const UNKNOWN: u32 = 0;
 
 /// Content of a file.
@@ -40,7 +40,7 @@ pub enum Imported {
     Ncu {
         /// Metrics of its kernels.
         device_metrics: Box<DeviceMetrics>,
-        /// What limits each kernel, those that took longest first.
+        /// Resource that limits each kernel, the kernels with the longest time first.
         verdicts: Vec<ImportedVerdict>,
         /// Findings of the tool's own rules.
         rules: Vec<KernelRule>,
@@ -53,7 +53,7 @@ pub enum Imported {
     Nsys {
         #[serde(flatten)]
         report: NsysReport,
-        /// Busy and idle time of each device, if the tables have a trace.
+        /// Busy and idle time of each device, if the tables include a trace.
         timelines: Vec<DeviceTimeline>,
     },
     /// A log of compute-sanitizer.
@@ -66,7 +66,7 @@ pub struct KernelRule {
     pub kernel: String,
     #[serde(flatten)]
     pub rule: NcuRule,
-    /// Launches of the kernel that the rule found.
+    /// Number of launches with this finding.
     pub launches: u32,
 }
 
@@ -84,23 +84,23 @@ pub struct DeviceTimeline {
 /// Reasons why a file cannot be imported.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum ImportError {
-    /// The file has a known format that is not read, with what helps.
+    /// The file has a known format that is not supported. `help` contains a remedy.
     #[error("this is {what}; {help}")]
     OtherFormat { what: &'static str, help: &'static str },
-    /// The file has concatenated output of several tools.
+    /// The file contains concatenated output of several tools.
     #[error(
-        "the file holds {first} and {second}: import each from a file of its own, since one of \
-         them would be lost"
+        "the file contains {first} and {second}: import each from a separate file, because one of \
+         them would be ignored"
     )]
     SeveralTools { first: &'static str, second: &'static str },
-    /// The file is something else.
+    /// The format of the file is not known.
     #[error(
         "this is neither a page of Nsight Compute, nor tables of `nsys stats`, nor a log of \
          compute-sanitizer; export with `ncu --import FILE --csv --page raw --print-units base`, \
          or `nsys stats --format csv FILE`"
     )]
     UnknownContent,
-    /// The text has the tool's progress, and the values are elsewhere.
+    /// The text contains the tool's progress messages only, without values.
     #[error(
         "this is the progress of Nsight Compute, which profiled {kernels} launches and wrote their \
          values to {report}; export it with `ncu --import FILE --csv --page raw --print-units base`"
@@ -108,10 +108,10 @@ pub enum ImportError {
     Progress {
         /// Number of launches.
         kernels: usize,
-        /// The report that the log names.
+        /// Report that the log mentions.
         report: String,
     },
-    /// The tool reported why it has no data.
+    /// The tool reported the reason why there are no data.
     #[error("{} ({})", .0.reason, .0.remedy)]
     Nothing(Unavailable),
     /// A page of Nsight Compute is malformed.
@@ -139,7 +139,8 @@ pub fn import_bytes(
     import_file(&text, name, selection)
 }
 
-/// Parses the output of one of the tools. A page of Nsight Compute gives the selected metrics.
+/// Parses the output of one of the tools. Of a page of Nsight Compute, the selected metrics are
+/// returned.
 ///
 /// # Errors
 /// See [`ImportError`].
@@ -156,7 +157,7 @@ pub fn import_file(text: &str, name: &str, selection: &Selection) -> Result<Impo
     let kinds = [
         (page, "a page of Nsight Compute"),
         (!page && ncu::looks_like_source(text), "a source page of Nsight Compute"),
-        (!page && ncu::looks_like_console(text), "what Nsight Compute prints"),
+        (!page && ncu::looks_like_console(text), "console output of Nsight Compute"),
         (sanitizer::looks_like_log(text), "a log of compute-sanitizer"),
         (nsys::looks_like_stats(text), "tables of Nsight Systems"),
     ];
@@ -182,7 +183,7 @@ pub fn import_file(text: &str, name: &str, selection: &Selection) -> Result<Impo
     }
 }
 
-/// Returns why a text has no output of the tools.
+/// Returns the reason why a text contains no output of the tools.
 fn nothing(text: &str) -> ImportError {
     if let Some((what, help)) = format::of_text(text) {
         return ImportError::OtherFormat { what, help };
@@ -223,9 +224,9 @@ fn ncu_page(report: NcuReport, text: &str, selection: &Selection) -> Result<Impo
             launch: None,
         })
         .collect();
-    // The parser has already refused a page without kernels.
+    // The parser has already rejected pages without kernels.
     let mut metrics = several_metrics(&profiled, selection).ok_or(NcuCsvError::NoHeader)?;
-    // Verdicts rest on all metrics, whichever are selected.
+    // Verdicts are based on all metrics, whether or not they are selected.
     let all = (!selection.is_all()).then(|| several_metrics(&profiled, &select(&[]))).flatten();
     let verdicts = verdict::verdicts(all.as_ref().unwrap_or(&metrics), &report.kernels);
     if let [only] = verdicts.as_slice() {
@@ -249,8 +250,8 @@ fn above_all(metrics: &DeviceMetrics) -> Vec<String> {
         let value = metric.value.filter(|value| *value > 100.0)?;
         (metric.unit.as_deref() == percent).then(|| {
             format!(
-                "{id} of {kernel} is {value:.1} %: above 100, since its parts are of different \
-                 passes, or since more than its sustained peak was reached for a while"
+                "{id} of {kernel} is {value:.1} %, above 100: its counters are from different \
+                 passes, or the rate exceeded the sustained peak for a short time"
             )
         })
     });
@@ -261,7 +262,7 @@ fn nsys_tables(mut report: NsysReport) -> Imported {
     let all = std::mem::take(&mut report.activities);
     if all.len() > MAX_DEVICES {
         report.notes.push(format!(
-            "the trace has {} devices: busy and idle time is that of the first {MAX_DEVICES}",
+            "the trace has {} devices: busy and idle times are given for the first {MAX_DEVICES}",
             all.len()
         ));
     }
@@ -273,14 +274,15 @@ fn nsys_tables(mut report: NsysReport) -> Imported {
     let mut timelines: Vec<DeviceTimeline> = timelines.collect();
     if let Some(left_out) = report.trace_left_out {
         report.notes.push(format!(
-            "{left_out} activities are not listed, because there are too many; times are of all"
+            "{left_out} activities are not listed, because there are too many; the times include \
+             them"
         ));
     }
     if report.traces > 1 {
         timelines.clear();
         report.notes.push(format!(
-            "{} traces: each counts its times from its own beginning, so there is no busy and idle \
-             time of them together; import each from a file of its own",
+            "{} traces: the times in each are relative to its own beginning, so their busy and \
+             idle times cannot be combined; import each from a separate file",
             report.traces
         ));
     }

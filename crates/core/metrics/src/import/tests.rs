@@ -125,7 +125,7 @@ fn formats_that_are_not_read() {
         (b"NVIDIA Tegra Profiler Report 1.\n\x0b", "", "a report of Nsight Systems; export"),
         (b"version https://git-lfs.github.com/spec/v1\n", "a.csv", "`git lfs pull`"),
         (b"==12== NVPROF is profiling process 12, command: ./a\n", "", "output of nvprof"),
-        (b"{\"schemaVersion\": 1, \"traceEvents\": []}", "", "format of Chrome"),
+        (b"{\"schemaVersion\": 1, \"traceEvents\": []}", "", "Chrome's format"),
     ] {
         let why = refusal(bytes, name);
         assert!(why.contains(part), "{name} {why}");

@@ -1,13 +1,14 @@
-//! Text of a file: its encoding, and what logs of CI systems put before each line.
+//! Decodes the text of a file, and removes the prefixes that CI systems put before each line of a
+//! log.
 
 use std::borrow::Cow;
 
-/// Lines in which a tool's mark is looked for behind a prefix.
+/// Maximum number of lines that are searched for a tool's mark after a prefix.
 const MAX_LINES: usize = 20_000;
-/// Most prefixes of one line.
+/// Maximum number of prefixes of a line.
 const MAX_PREFIXES: usize = 4;
 
-/// Beginnings of lines of the tools.
+/// Marks at the beginning of the tools' lines.
 const MARKS: [&str; 9] = [
     "==PROF== ",
     "==ERROR== ",
@@ -44,8 +45,8 @@ pub fn decode(bytes: Vec<u8>) -> String {
     }
 }
 
-/// Removes colours, and the times and names that CI systems and launchers of programs put before
-/// each line, if a tool's lines are behind them.
+/// Removes colours, and the times and names that CI systems and program launchers put before each
+/// line, if a tool's lines follow them.
 pub(super) fn without_prefixes(text: String) -> String {
     let hidden = |line: &str| {
         let plain = plain(line);
@@ -109,14 +110,14 @@ fn time(line: &str) -> Option<&str> {
     Some(if kind.is_some() { &rest[4..] } else { rest })
 }
 
-/// `2025-01-02`, and what follows.
+/// Returns the text after a date such as `2025-01-02`.
 fn date(text: &str) -> Option<&str> {
     let (date, rest) = text.split_at_checked(10)?;
     let numbers = date.split('-').map(|part| part.len() * usize::from(digits(part) == Some("")));
     numbers.eq([4, 2, 2]).then_some(rest)
 }
 
-/// `03:04:05.678`, and what follows.
+/// Returns the text after a time such as `03:04:05.678`.
 fn clock(text: &str) -> Option<&str> {
     let (clock, rest) = text.split_at_checked(8)?;
     let numbers = clock.split(':').map(|part| part.len() * usize::from(digits(part) == Some("")));
@@ -154,7 +155,7 @@ fn service(line: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(plain)).then_some(rest)
 }
 
-/// `job<TAB>step<TAB>text`, as the command line of GitHub writes it before the time.
+/// `job<TAB>step<TAB>text`, which GitHub's command line writes before the time.
 fn step(line: &str) -> Option<&str> {
     let mut parts = line.splitn(3, '\t');
     let (_, _, rest) = (parts.next()?, parts.next()?, parts.next()?);

@@ -1,15 +1,17 @@
-//! Counts that a page has in another form: as a rate, or as a pipeline that stood still.
+//! Derives counts that a page contains only indirectly: as a rate, or because their pipeline was
+//! idle.
 //!
 //! The roofline sections of Nsight Compute collect operations per cycle
-//! (`….sum.per_cycle_elapsed`), from which and the unit's cycles the count follows, to the digits
-//! of the page.
+//! (`….sum.per_cycle_elapsed`), from which the count follows by multiplication with the unit's
+//! cycles, as precisely as the page's digits allow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use super::expected::used_names;
 
-/// Cycles of a unit, by the beginning of the metric's name; the first that the page has is used.
+/// Metrics with the cycles of a unit, by the prefix of the metric's name; the first one in the page
+/// is used.
 const CYCLES: [(&str, &[&str]); 5] = [
     ("smsp__", &["smsp__cycles_elapsed.max", "sm__cycles_elapsed.max", "gpc__cycles_elapsed.max"]),
     ("sm__", &["sm__cycles_elapsed.max", "smsp__cycles_elapsed.max", "gpc__cycles_elapsed.max"]),
@@ -22,7 +24,8 @@ const DRAM_BYTES: &str = "dram__bytes.sum";
 const DRAM_PARTS: [&str; 2] = ["dram__bytes_read.sum", "dram__bytes_write.sum"];
 const TIME: &str = "gpu__time_duration.sum";
 
-/// Operations that a pipeline executes: the counters' beginning, and the pipeline's activity.
+/// Operations that a pipeline executes: the prefix of their counters, and the metrics of the
+/// pipeline's activity.
 const IDLE: [(&str, &[&str]); 4] = [
     (
         "sm__ops_path_tensor_src_",
@@ -33,8 +36,8 @@ const IDLE: [(&str, &[&str]); 4] = [
     ("smsp__sass_thread_inst_executed_op_hfma_", &["sm__inst_executed_pipe_fp16"]),
 ];
 
-/// Other metrics that follow: the metric, its factors, its divisors, and a constant factor. Sums of
-/// all multiprocessors by sums of their cycles are means per cycle.
+/// Other metrics that can be derived: the metric, its factors, its divisors, and a constant factor.
+/// A sum over all multiprocessors divided by the sum of their cycles is a mean per cycle.
 const PRODUCTS: [(&str, &[&str], &[&str], f64); 6] = [
     (
         "sm__cycles_active.avg.pct_of_peak_sustained_elapsed",
@@ -74,7 +77,7 @@ const PRODUCTS: [(&str, &[&str], &[&str], f64); 6] = [
     ),
 ];
 
-/// Forms of a pipeline's activity.
+/// Suffixes of the metrics of a pipeline's activity.
 const ACTIVITY: [&str; 5] = [
     ".sum",
     ".sum.per_cycle_elapsed",
@@ -83,8 +86,8 @@ const ACTIVITY: [&str; 5] = [
     ".avg.per_cycle_active",
 ];
 
-/// Returns whether an analysis uses the metric: the catalogue itself, what its counts follow from,
-/// the launch and the device.
+/// Returns whether an analysis uses the metric: in the catalogue, to derive the catalogue's counts,
+/// or as a property of the launch or the device.
 pub(super) fn is_used(name: &str) -> bool {
     let base = [".per_cycle_elapsed", ".per_second"].iter().find_map(|end| name.strip_suffix(end));
     let is = |name: &str| used_names().any(|used| used == name);
@@ -98,7 +101,7 @@ pub(super) fn is_used(name: &str) -> bool {
         || factors.into_iter().any(|factor| *factor == name)
 }
 
-/// Adds the counts of the catalogue that follow from others. Returns their names.
+/// Adds the counts of the catalogue that can be derived from other metrics. Returns their names.
 pub(super) fn add(
     values: &mut BTreeMap<String, f64>,
     missing: &mut BTreeMap<String, String>,
@@ -129,13 +132,13 @@ pub(super) fn add(
     added
 }
 
-/// A count of the catalogue, with the metrics from which it may follow.
+/// A count of the catalogue, with the metrics from which it may be derived.
 struct Count {
     name: &'static str,
     per_cycle: String,
     per_second: String,
     cycles: &'static [&'static str],
-    /// The activity of its pipeline in all forms.
+    /// Metrics of the activity of its pipeline, with all suffixes.
     activity: Vec<String>,
 }
 
@@ -157,14 +160,14 @@ static COUNTS: LazyLock<Vec<Count>> = LazyLock::new(|| {
 });
 
 impl Count {
-    /// Returns the count from a rate and the cycles or the time over which it was taken.
+    /// Computes the count from a rate and the cycles or the time that it refers to.
     fn by_rate(&self, values: &BTreeMap<String, f64>) -> Option<f64> {
         let get = |name: &str| values.get(name).copied();
         let by_cycle = || {
             let rate = get(&self.per_cycle)?;
             Some(rate * self.cycles.iter().find_map(|cycles| get(cycles))?)
         };
-        // Bytes read and written have more digits than the rate of both.
+        // Bytes read and bytes written have more digits than the total rate.
         if self.name == DRAM_BYTES
             && let Some(bytes) = DRAM_PARTS.iter().map(|part| get(part)).sum::<Option<f64>>()
         {
@@ -173,7 +176,7 @@ impl Count {
         by_cycle().or_else(|| Some(get(&self.per_second)? * get(TIME)?))
     }
 
-    /// Returns zero for operations whose pipeline stood still.
+    /// Returns zero for operations whose pipeline was idle.
     fn idle(&self, values: &BTreeMap<String, f64>) -> Option<f64> {
         self.activity.iter().any(|form| values.get(form) == Some(&0.0)).then_some(0.0)
     }

@@ -1,4 +1,5 @@
-//! Parses the details page: a record per kernel, section and metric, and records of rules.
+//! Parses the details page: it has a record for each metric in each section of each kernel, and
+//! records of rules.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,8 +10,8 @@ use super::kernel::{NcuKernel, NcuRule, Put};
 use crate::text::{Cell, Convention, Notes, Record};
 
 /// Labels of metrics by section, with NVIDIA's name of each unambiguous label. Some labels occur in
-/// several sections with different meanings. With `--print-metric-name name` the page has the names
-/// themselves.
+/// several sections with different meanings. With `--print-metric-name name` the page contains the
+/// names themselves.
 const LABELS: [(&str, &str, &str); 42] = [
     (SOL, "Elapsed Cycles", "gpc__cycles_elapsed.max"),
     (SOL, "Duration", "gpu__time_duration.sum"),
@@ -69,7 +70,7 @@ const INSTRUCTIONS: &str = "Instruction Statistics";
 const LAUNCH: &str = "Launch Statistics";
 const OCCUPANCY: &str = "Occupancy";
 const SOURCE: &str = "Source Counters";
-/// The first section's name in versions before 2021.
+/// Name of the first section in versions before 2021.
 const COMMAND: &str = "GPU Speed Of Light";
 
 pub(super) fn kernels(
@@ -105,7 +106,7 @@ fn is_metric(columns: &Columns<'_>, row: &Record<'_>) -> bool {
     columns.field(row, "Metric Name").is_some_and(|name| !name.is_empty())
 }
 
-/// Returns the cells that may show the locale.
+/// Returns the cells from which the locale may be inferred.
 fn cells<'a>(columns: &'a Columns<'_>, row: &'a Record<'_>) -> impl Iterator<Item = Cell<'a>> {
     let cell = |column: &'a str, text: &'a str, whole| Cell { text, whole, line: row.line, column };
     let process = columns.field(row, "Process ID");
@@ -126,7 +127,7 @@ fn name<'r>(columns: &Columns<'_>, row: &'r Record<'_>) -> Cow<'r, str> {
     if let Some(name) = named(label) {
         return Cow::Borrowed(name);
     }
-    // With `--print-details all` charts and tables repeat labels with other meanings.
+    // With `--print-details all` charts and tables use the same labels with other meanings.
     let item = field("Body Item Label");
     let known =
         LABELS.iter().find(|known| item.is_empty() && (known.0, known.1) == (section, label));
@@ -147,7 +148,7 @@ fn named(label: &str) -> Option<&str> {
     (name.contains("__") && name.chars().all(plain)).then_some(name)
 }
 
-/// Relative difference above which two values of a launch are not the same value in two roundings.
+/// Relative difference above which two values of a launch cannot be two roundings of one value.
 const ROUNDED: f64 = 0.01;
 
 fn put_metric(
@@ -189,14 +190,15 @@ fn put_metric(
             kernel.texts.remove(name.as_ref());
             kernel.values.insert(name.clone().into_owned(), first);
             if apart {
-                let why = format!("the page says it twice for ID {}, and differently", kernel.id);
+                let why =
+                    format!("the page gives its value twice for ID {}, and differently", kernel.id);
                 kernel.refuse(&name, why.clone());
                 if expected.used {
                     tell(notes, why);
                 }
             }
         }
-        // A third row does not repair a metric that two rows contradicted.
+        // A third row does not resolve the contradiction between two rows.
         (Put::Done, None) => {
             if let Some(reason) = missing.filter(|reason| reason.contains("differently")) {
                 kernel.refuse(&name, reason);

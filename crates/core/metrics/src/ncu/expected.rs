@@ -15,9 +15,9 @@ enum Kind {
     Frequency,
     ByteRate,
     Rate,
-    /// A share of a whole, which cannot exceed 100 %.
+    /// A share of a total, which cannot exceed 100 %.
     Share,
-    /// A rate as a percentage of the sustainable one.
+    /// A rate as a percentage of the sustainable rate.
     PeakShare,
     /// A count, a quotient of counts, or a value per cycle.
     Count,
@@ -27,22 +27,23 @@ enum Kind {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Expected {
     kind: Option<Kind>,
-    /// Whether its value is always a whole number.
+    /// Whether the value is always an integer.
     pub(super) whole: bool,
-    /// Least and greatest value, if the hardware has a bound.
+    /// Minimum and maximum value, if the hardware limits it.
     bounds: Option<(f64, f64)>,
     /// Whether a metric of the catalogue uses it.
     pub(super) used: bool,
 }
 
-/// Bound of shares, percent. A whole whose parts come from different passes may slightly exceed 100
-/// %.
+/// Maximum of shares, percent. A share whose counters are from different passes may slightly exceed
+/// 100 %.
 const MOST_OF_A_WHOLE: f64 = 110.0;
-/// Bound of rates, percent. A rate may exceed the sustainable one for a while, but not twofold.
+/// Maximum of rates, percent. A rate may exceed the sustainable one for a while, but does not reach
+/// twice as much.
 const MOST_OF_A_PEAK: f64 = 200.0;
 
-/// Metrics with whole numbers: threads, blocks, registers. Digits after a separator are a group in
-/// them.
+/// Metrics whose values are integers: threads, blocks, registers. In them a separator always groups
+/// digits.
 const WHOLE: [&str; 19] = [
     "launch__block_size",
     "launch__block_dim_x",
@@ -65,7 +66,7 @@ const WHOLE: [&str; 19] = [
     "profiler__replayer_passes",
 ];
 
-/// Bounds of every chip: threads per block, and registers that an instruction can name.
+/// Limits of every chip: threads per block, and registers that an instruction can address.
 const BOUNDS: [(&str, (f64, f64)); 3] = [
     ("launch__block_size", (1.0, 1024.0)),
     ("launch__registers_per_thread", (0.0, 255.0)),
@@ -154,24 +155,28 @@ fn is_bytes(base: &str) -> bool {
 }
 
 impl Expected {
-    /// Returns why a unit does not fit the metric; `None` if it does.
+    /// Returns a description of the expected unit if a unit does not fit the metric; `None` if it
+    /// does.
     pub(super) fn against_unit(&self, dimension: Dimension) -> Option<&'static str> {
         let (fits, what) = match self.kind? {
-            Kind::Time => (dimension == Dimension::Time, "no time"),
-            Kind::Bytes => (dimension == Dimension::Bytes, "no number of bytes"),
-            Kind::Frequency => (dimension == Dimension::Frequency, "no frequency"),
-            Kind::ByteRate => (dimension == Dimension::ByteRate, "no number of bytes per second"),
+            Kind::Time => (dimension == Dimension::Time, "not a time"),
+            Kind::Bytes => (dimension == Dimension::Bytes, "not a number of bytes"),
+            Kind::Frequency => (dimension == Dimension::Frequency, "not a frequency"),
+            Kind::ByteRate => {
+                (dimension == Dimension::ByteRate, "not a number of bytes per second")
+            }
             Kind::Rate => (
                 matches!(dimension, Dimension::Rate | Dimension::Frequency),
-                "no number of things per second",
+                "not a number of events per second",
             ),
-            Kind::Share | Kind::PeakShare => (dimension == Dimension::Percent, "no percentage"),
-            Kind::Count => (dimension == Dimension::Other, "no unit of what it counts"),
+            Kind::Share | Kind::PeakShare => (dimension == Dimension::Percent, "not a percentage"),
+            Kind::Count => (dimension == Dimension::Other, "not a unit for counts"),
         };
         (!fits).then_some(what)
     }
 
-    /// Returns why the metric cannot have a value, in base units; `None` if it can.
+    /// Returns the reason why a value, in base units, is impossible for the metric; `None` if it is
+    /// possible.
     pub(super) fn against_value(&self, value: f64) -> Option<String> {
         let most = match self.kind {
             Some(Kind::Share) => MOST_OF_A_WHOLE,
@@ -182,15 +187,15 @@ impl Expected {
         match () {
             () if value < 0.0 && !signed => Some(format!("it is negative ({value})")),
             () if value > most => {
-                Some(format!("{value} % is more than it can be (at most some {most} %)"))
+                Some(format!("{value} % exceeds the possible maximum (about {most} %)"))
             }
             () if self.whole && (value - value.round()).abs() > 1e-6 * value.abs().max(1.0) => {
-                Some(format!("{value} is no whole number"))
+                Some(format!("{value} is not a whole number"))
             }
             () => {
                 let (least, most) = self.bounds?;
                 let within = (least..=most).contains(&value);
-                (!within).then(|| format!("{value} is not from {least} to {most}"))
+                (!within).then(|| format!("{value} is not between {least} and {most}"))
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::text::{Convention, OUT_OF_BOUNDS, Record, Value, unit, value};
 use crate::types::{Conditions, MetricSource};
 use crate::values::CollectedMetrics;
 
-/// The number of passes as a metric.
+/// Metric with the number of passes.
 const PASSES: &str = "profiler__replayer_passes";
 
 const BLOCK_SIZE: &str = "launch__block_size";
@@ -38,9 +38,9 @@ const DESCRIPTION: [&str; 13] = [
 /// A profiled launch of a kernel.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NcuKernel {
-    /// The tool's number of the launch.
+    /// Number that the tool gave the launch.
     pub id: String,
-    /// Name of the kernel, in the form that the tool's options select.
+    /// Name of the kernel, in the form that the tool's options determine.
     pub name: String,
     /// Threads per block, if known.
     pub block: Option<[u32; 3]>,
@@ -58,9 +58,9 @@ pub struct NcuKernel {
     pub missing: BTreeMap<String, String>,
     /// Metrics with text values, e.g. `launch__func_cache_config`.
     pub texts: BTreeMap<String, String>,
-    /// Findings of the tool's rules; only in details pages.
+    /// Findings of the tool's rules. Only details pages contain them.
     pub rules: Vec<NcuRule>,
-    /// Identity of the launch within the file, if the page has it.
+    /// Identity of the launch within the file, if the page contains it.
     pub(super) launch: Option<String>,
 }
 
@@ -85,8 +85,8 @@ pub struct NcuRule {
     pub description: String,
 }
 
-/// Returns whether a column describes the kernel. NVTX ranges have colons, and metric names have
-/// none.
+/// Returns whether a column describes the kernel. Columns of NVTX ranges contain colons, and metric
+/// names do not.
 pub(super) fn describes(column: &str) -> bool {
     DESCRIPTION.contains(&column) || is_range(column)
 }
@@ -162,7 +162,7 @@ impl NcuKernel {
         if let Some(why) = expected.against_value(scaled) {
             return self.refuse(name, why);
         }
-        // Sections repeat metrics, and one of them may have a value that another lacks.
+        // Sections repeat metrics, and one of them may contain a value that is missing in another.
         self.missing.remove(name);
         self.values.insert(name.to_owned(), scaled);
         Put::Done
@@ -175,23 +175,23 @@ impl NcuKernel {
         Put::Refused(why)
     }
 
-    /// Returns the sizes of the launch that follow from the columns that describe it.
+    /// Returns the block and grid sizes that the columns describing the launch contain.
     fn sizes(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
         let product = |extents: [u32; 3]| extents.iter().map(|&extent| f64::from(extent)).product();
         let sizes = [(BLOCK_SIZE, self.block.map(product)), (GRID_SIZE, self.grid.map(product))];
         sizes.into_iter().filter_map(|(name, size)| Some((name, size?)))
     }
 
-    /// Removes metrics that contradict the columns that describe the launch. Returns these metrics
-    /// and the reasons.
+    /// Removes metrics that contradict the columns describing the launch. Returns these metrics and
+    /// the reasons.
     pub(super) fn contradictions(&mut self) -> Vec<(&'static str, String)> {
         let mut found = Vec::new();
         for (name, product) in self.sizes() {
             let Some(&value) = self.values.get(name) else { continue };
             let column = if name == BLOCK_SIZE { "Block Size" } else { "Grid Size" };
-            // Scaled units have six digits.
+            // Values in scaled units have six digits.
             if (value - product).abs() > 1e-5 * product {
-                let why = format!("it says {value}, and the column {column} {product}");
+                let why = format!("its value is {value}, but the column {column} gives {product}");
                 self.refuse(name, why.clone());
                 found.push((name, why));
             }
@@ -200,7 +200,8 @@ impl NcuKernel {
     }
 
     /// Returns the values for the catalogue's formulas, with a reason for every requested metric
-    /// that is missing. `unreadable` are metrics that the device refuses according to the log.
+    /// that is missing. `unreadable` contains the metrics that, according to the log, cannot be
+    /// read on the device.
     pub fn collected(
         &self,
         tool: &str,
@@ -210,7 +211,7 @@ impl NcuKernel {
     ) -> CollectedMetrics {
         let mut missing = self.missing.clone();
         for (name, text) in &self.texts {
-            missing.insert(name.clone(), format!("it is no number but `{}`", short(text)));
+            missing.insert(name.clone(), format!("it is not a number but `{}`", short(text)));
         }
         for name in requested {
             if self.values.contains_key(*name) || missing.contains_key(*name) {
@@ -218,7 +219,10 @@ impl NcuKernel {
             }
             let reason = match unreadable.iter().any(|refused| refused == name) {
                 true => "the tool cannot read it on this device",
-                false => "it was asked for, and the tool left it out: it has no such metric here",
+                false => {
+                    "it was requested, but the tool left it out: it does not have this \
+                          metric here"
+                }
             };
             missing.insert((*name).to_owned(), reason.to_owned());
         }

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use super::kernel::NcuKernel;
 use crate::text::Notes;
 
-/// Greatest relative difference between two pages' roundings of a value.
+/// Maximum relative difference between the roundings of a value in two pages.
 const ROUNDED: f64 = 0.006;
-/// Metrics that several pages of a launch share, and that differ between launches.
+/// Metrics that identify a launch: several of its pages contain them, and their values differ
+/// between launches.
 const TELLING: [&str; 2] = ["gpu__time_duration.sum", "gpc__cycles_elapsed.max"];
 
 /// The merged kernels so far.
@@ -44,14 +45,14 @@ impl Merged {
                 notes.add(format!("line {line}, another page begins"), format!("{count} {text}"));
             }
         };
-        tell(same, "of its launches stand in a page before it too, and count once");
+        tell(same, "of its launches are also in an earlier page, and are counted once");
         tell(
             others,
-            "of its launches have process and ID of launches before it, and other values: they \
-             count as launches of their own",
+            "of its launches have the process and ID of earlier launches, but other values: they \
+             are counted as separate launches",
         );
         if before > 0 {
-            tell(self.kernels.len() - before - others, "more launches are in it");
+            tell(self.kernels.len() - before - others, "more launches are in this page");
         }
     }
 }
@@ -69,7 +70,7 @@ fn agree(a: &NcuKernel, b: &NcuKernel) -> bool {
     if !telling.is_empty() {
         return !telling.contains(&true);
     }
-    // Small values have few digits in one of the pages.
+    // Small values may have few digits in one of the pages.
     let (mut shared, mut differ) = (0, 0);
     for (name, x) in &a.values {
         let Some(y) = b.values.get(name) else { continue };
@@ -79,7 +80,7 @@ fn agree(a: &NcuKernel, b: &NcuKernel) -> bool {
     differ * 20 <= shared
 }
 
-/// Adds the values that the first page lacks.
+/// Adds the values that are missing in the first page.
 fn fill_in(kernel: &mut NcuKernel, other: NcuKernel) {
     for (name, value) in other.values {
         if kernel.values.contains_key(&name) {

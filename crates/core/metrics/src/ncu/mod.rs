@@ -1,8 +1,9 @@
 //! Parses the output of Nsight Compute: its CSV pages and its log.
 //!
-//! Columns are found by their headers, never by position, since versions and options insert some.
-//! Values are converted to base units. The text should be the tool's own (`--import … --csv`, or
-//! `--log-file`). A program's output in the same stream could forge the tool's.
+//! Columns are found by their headers and never by position, because versions and options insert
+//! columns. Values are converted to base units. The text should be the tool's own (`--import …
+//! --csv`, or `--log-file`). In a stream shared with a program, the program could forge the tool's
+//! output.
 
 mod console;
 mod csv;

@@ -28,13 +28,13 @@ impl<'a> Page<'a> {
         Ok(Self { line: header.line, kind, columns, units: None, rows: Vec::new(), short: None })
     }
 
-    /// Returns the row of units, if the page has had it.
+    /// Returns the row of units, if it has been read.
     pub(super) fn units(&self) -> Option<&Record<'a>> {
         self.units.as_ref()
     }
 
     /// Adds a record. Returns the number of its fields, or `None` if it does not belong to the
-    /// page. A note records this, except for the tool's log.
+    /// page. A note records such a line, unless it belongs to the tool's log.
     pub(super) fn take(
         &mut self,
         record: Record<'a>,
@@ -51,16 +51,16 @@ impl<'a> Page<'a> {
             Ok(None)
         };
         if record.broken {
-            return left_out("is cut off, or has a quote that stays open");
+            return left_out("is cut off, or has an unclosed quote");
         }
         let id = record.fields.get(self.columns.id).map_or("", |id| id.trim());
         if self.is_units(&record) {
             return self.take_units(record);
         }
         if !is_id(id) || record.fields.len() <= self.columns.kernel {
-            return left_out("is no row of the page");
+            return left_out("is not a row of the page");
         }
-        // A details page has no row of units, and that of a raw page precedes its rows.
+        // A details page has no row of units; in a raw page it precedes the other rows.
         if self.kind == NcuPage::Raw && self.units.is_none() {
             return Err(NcuCsvError::NoUnits { line: self.line });
         }
@@ -70,7 +70,7 @@ impl<'a> Page<'a> {
         Ok(Some(fields))
     }
 
-    /// Returns whether a record is the row of units, which names no kernel.
+    /// Returns whether a record is the row of units, which contains no kernel name.
     fn is_units(&self, record: &Record<'_>) -> bool {
         let empty = |index: usize| record.fields.get(index).is_none_or(|f| f.trim().is_empty());
         self.kind == NcuPage::Raw
@@ -115,7 +115,7 @@ impl<'a> Page<'a> {
         }
         let needed = match self.kind {
             NcuPage::Raw => self.columns.names.len(),
-            // Rows of metrics and rows of rules end at different columns.
+            // Rows of metrics and rows of rules have different numbers of columns.
             NcuPage::Details => {
                 let metric = self.columns.field(record, "Metric Name");
                 let rule = self.columns.index("Rule Description");
@@ -133,7 +133,7 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
-    /// Returns the kernels of the page; `last` means that nothing follows it in the file.
+    /// Returns the kernels of the page. `last` means that the page is the end of the file.
     pub(super) fn kernels(
         &self,
         last: bool,
@@ -144,7 +144,8 @@ impl<'a> Page<'a> {
                 return Err(self.length(line, found));
             }
             let text = format!(
-                "the row is cut off after {found} of {} fields; what comes after them has no value",
+                "the row is cut off after {found} of {} fields; the fields after them have no \
+                 value",
                 self.columns.names.len()
             );
             notes.add(format!("line {line}"), text);

@@ -1,4 +1,5 @@
-//! Parses the raw page: the record after the header has the units, and every other one is a kernel.
+//! Parses the raw page: the record after the header contains the units, and each of the others is a
+//! kernel.
 
 use super::csv::{Columns, NcuCsvError};
 use super::derived;
@@ -28,7 +29,7 @@ pub(super) fn kernels(
     rows.iter().map(|row| kernel(columns, &metrics, row, convention, notes)).collect()
 }
 
-/// Returns the columns of metrics whose names are wanted.
+/// Returns the columns of the requested metrics.
 fn metrics<'a>(
     columns: &'a Columns<'_>,
     units: &'a Record<'_>,
@@ -44,8 +45,9 @@ fn metrics<'a>(
         .collect()
 }
 
-/// Reads the rows of a page one by one, with the metrics that analyses use: the page may have more
-/// cells than fit into memory. `rows` gives its records twice, from the one after the units.
+/// Reads the rows of a page one by one, with the metrics that the analyses use, because the page
+/// may have more cells than fit into memory. Each call of `rows` returns the records after the
+/// units; it is called twice.
 pub(super) fn each_kernel<'a, I: Iterator<Item = Record<'a>>>(
     columns: &Columns<'_>,
     units: &Record<'_>,
@@ -65,7 +67,7 @@ pub(super) fn each_kernel<'a, I: Iterator<Item = Record<'a>>>(
     Ok(())
 }
 
-/// Returns the cells that may show the locale.
+/// Returns the cells from which the locale may be inferred.
 fn cells<'a>(
     columns: &'a Columns<'_>,
     metrics: &'a [Metric<'a>],
@@ -94,7 +96,7 @@ fn kernel(
     let mut tell = |metric: &str, why: &str| {
         notes.add(format!("line {line}, {metric}"), format!("{why}; it has no value"));
     };
-    // A quoted field is complete if the record is.
+    // A quoted field of a complete record is complete.
     let quoted = row.text.ends_with('"') || row.fields.len() >= columns.names.len();
     for metric in metrics {
         let Metric { index, name, unit, expected } = *metric;

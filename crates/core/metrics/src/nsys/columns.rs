@@ -3,7 +3,7 @@
 
 use crate::text::Record;
 
-/// Kind of a table, known by its columns.
+/// Kind of a table, as its columns show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Table {
     /// Kernels by name.
@@ -14,11 +14,11 @@ pub(super) enum Table {
     MemorySize,
     /// Calls of the API.
     Api,
-    /// Kernels, copies, and possibly calls, with their category.
+    /// Kernels, copies and possibly calls, each with its category.
     ByCategory,
-    /// Single activities of the GPU.
+    /// Activities of the GPU, one by one.
     Trace,
-    /// Launches: call, queue, kernel.
+    /// Launches with the times of the call, the queue and the kernel.
     Launches,
     /// Any other table of Nsight Systems.
     Other,
@@ -27,7 +27,7 @@ pub(super) enum Table {
 /// Quantity of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quantity {
-    /// The base unit is the second.
+    /// Time in seconds.
     Time,
     Bytes,
     BytesPerSecond,
@@ -35,7 +35,7 @@ pub(super) enum Quantity {
 }
 
 impl Quantity {
-    /// Returns the name in errors.
+    /// Returns the name in error messages.
     pub(super) fn name(self) -> &'static str {
         match self {
             Quantity::Time => "time",
@@ -56,7 +56,8 @@ pub(super) struct Column {
 }
 
 impl Column {
-    /// Takes the unit of the table's title, unless the column has its own or is no quantity.
+    /// Sets the unit to that of the table's title, unless the column has its own or is not a
+    /// quantity.
     pub(super) fn take_unit(&mut self, unit: (f64, Quantity)) {
         let has = ["total", "avg", "med", "min", "max", "stddev"].contains(&self.name.as_str());
         if has && self.unit.is_none() {
@@ -65,7 +66,7 @@ impl Column {
     }
 }
 
-/// Names that versions use, each with the one used here.
+/// Names of columns in several versions, each with the name used here.
 const SYNONYMS: [(&str, &str); 9] = [
     ("time(%)", "time (%)"),
     ("average", "avg"),
@@ -112,7 +113,7 @@ const UNITS: [(&str, f64, Quantity); 30] = [
     ("bytes/s", 1.0, Quantity::BytesPerSecond),
 ];
 
-/// Columns of time summaries. A table with any other column is of another kind.
+/// Columns of time summaries. A table with another column is not a summary.
 const SUMMARY: [&str; 7] = ["time (%)", "total", "avg", "med", "min", "max", "stddev"];
 
 /// Returns the columns of a header and the kind of its table; `None` for anything else.
@@ -146,7 +147,7 @@ pub(super) fn header(record: &Record<'_>) -> Option<(Table, Vec<Column>)> {
             if has("time (%)") { Table::MemoryTime } else { Table::MemorySize }
         }
         () if all(&["num calls", "name"]) && summary(&["num calls", "name"]) => Table::Api,
-        // This is a line of words, some with a unit.
+        // The line consists of words, some of them with a unit.
         () if columns.iter().filter(|column| column.unit.is_some()).count() >= 2
             && record.fields.iter().all(|field| field.trim().parse::<f64>().is_err()) =>
         {
@@ -164,9 +165,9 @@ pub(super) fn other(columns: &[Column]) -> &'static str {
         () if has("result") && has("corrid") => "calls of the CUDA API, one by one",
         () if has("range") || has("nvtx range") || has("rangeid") => "ranges (NVTX or graphics)",
         () if has("rank") || has("source") => "MPI",
-        () if has("count") && has("name") => "OpenACC, OpenMP or the like",
+        () if has("count") && has("name") => "activities of OpenACC, OpenMP or the like",
         () if has("api function") => "launches of kernels, one by one",
-        () => "something whose columns are not known",
+        () => "data with unknown columns",
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::report::NsysError;
 use crate::text::Record;
 
-/// Most columns of a row.
+/// Maximum number of columns of a row.
 const MAX_COLUMNS: usize = 64;
 
 /// Returns whether a line may begin an array of rows.
@@ -24,7 +24,8 @@ pub(super) fn begins(line: &str) -> bool {
 /// Columns of a row with their cells, in their order.
 struct Row(Vec<(String, String)>);
 
-/// Returns the first row's columns as a header; `None` if the text begins with no array of objects.
+/// Returns the first row's columns as a header; `None` if the text does not begin with an array of
+/// objects.
 pub(super) fn first(text: &str) -> Option<Record<'static>> {
     let start = text.trim_start().strip_prefix('[')?.trim_start();
     let mut objects = serde_json::Deserializer::from_str(start).into_iter::<Row>();
@@ -35,15 +36,15 @@ pub(super) fn first(text: &str) -> Option<Record<'static>> {
 
 /// Outcome of reading an array.
 pub(super) struct Read {
-    /// Bytes to the end of what was read.
+    /// Number of bytes that were read.
     pub(super) end: usize,
-    /// Why the array was not read to its end.
+    /// Reason why the array was not read to its end.
     pub(super) cut: Option<String>,
-    /// A row that was refused.
+    /// Error in a row.
     pub(super) error: Option<NsysError>,
 }
 
-/// Reads the rows of an array that begins in this line, each with the fields of the header.
+/// Reads the rows of an array that begins in this line. Each row gets the fields of the header.
 pub(super) fn rows(
     text: &str,
     header: &Record<'_>,
@@ -89,7 +90,7 @@ impl<'de, F: FnMut(Record<'_>) -> Result<(), NsysError>> Visitor<'de> for &mut R
             let row = Record { line, text: "{", fields, broken: false };
             if let Err(error) = (self.take)(row) {
                 self.error = Some(error);
-                return Err(Error::custom("a row is refused"));
+                return Err(Error::custom("a row is invalid"));
             }
         }
         Ok(())
@@ -114,7 +115,7 @@ impl<'de> Deserialize<'de> for Row {
                         Some(b'"') => serde_json::from_str(cell.get()).map_err(Error::custom)?,
                         Some(b'-' | b'0'..=b'9') => cell.get().to_owned(),
                         Some(b'n') => String::new(),
-                        _ => return Err(Error::custom("a cell is no text and no number")),
+                        _ => return Err(Error::custom("a cell is neither text nor a number")),
                     };
                     if cells.len() == MAX_COLUMNS {
                         return Err(Error::custom("too many columns"));

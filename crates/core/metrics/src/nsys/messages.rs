@@ -1,8 +1,8 @@
-//! Parses the tool's messages beside its tables.
+//! Parses the tool's messages between its tables.
 
 use warpgauge_model::{Cause, Unavailable};
 
-/// Texts of several versions with their causes; the first match in a line is used.
+/// Messages of several versions with their causes; the first match in a line is used.
 const TEXTS: [(&str, Cause); 18] = [
     ("newer than your current version", Cause::NewerReport),
     ("newer version of Nsight Systems", Cause::NewerReport),
@@ -24,11 +24,11 @@ const TEXTS: [(&str, Cause); 18] = [
     ("Unable to load", Cause::NoProfilerLibrary),
 ];
 
-/// Beginning of the message about a report that is too new, which has no mark.
+/// Beginning of the message about a report that is too new. It has no prefix such as `ERROR:`.
 const NEWER: &str = "This report was exported in Nsight Systems version";
 
-/// Returns the distance of a problem from the root: an export that failed before its tables are
-/// missed, and tables that are missed before those that have no data.
+/// Returns the rank of a problem; root causes have the lowest rank. A failed export comes first,
+/// then missing tables, then tables without data.
 pub(super) fn rank(problem: &Unavailable) -> u8 {
     match problem.cause() {
         Some(Cause::NewerReport) => 0,
@@ -49,7 +49,7 @@ pub(super) fn problem(line: &str) -> Option<(Cause, Unavailable)> {
     }
     let marked = ["WARNING:", "ERROR:", "FATAL ERROR:", "Error:", "error:"];
     let marked = marked.iter().find_map(|mark| line.strip_prefix(mark).map(|rest| (mark, rest)));
-    // Rows of large tables are no messages, and are not searched.
+    // Rows of large tables are not messages, and are not searched.
     if skipped.is_none() && marked.is_none() {
         return None;
     }
@@ -65,8 +65,8 @@ pub(super) fn problem(line: &str) -> Option<(Cause, Unavailable)> {
     Some((cause, cause.because(format!("Nsight Systems: {text}"))))
 }
 
-/// Returns why the tool did no work, if its output has a reason: the first error, else the first
-/// message.
+/// Returns the reason why the tool did not work, if its output contains one: the first error, or
+/// else the first message.
 pub fn cause(text: &str) -> Option<Cause> {
     let mut causes = text.lines().filter_map(problem).map(|(cause, _)| cause).peekable();
     let first = causes.peek().copied();

@@ -1,11 +1,11 @@
-//! Parses the output of Nsight Systems: the tables of `nsys stats` as CSV, as JSON, and as they
-//! stand on the console, of all versions since 2019.
+//! Parses the output of Nsight Systems: the tables of `nsys stats` as CSV, as JSON and as printed
+//! to the console, of all versions since 2019.
 //!
-//! A text may have several tables with the tool's messages between them. All columns together
-//! identify a table, since `--quiet` omits its name; a given name is also used. Tables without GPU
-//! activity or CUDA API calls are left out, with a note. Values are in base units: seconds and
-//! bytes. The text should come from `nsys stats`, not from `nsys profile`, which may include the
-//! output of programs.
+//! A text may have several tables with the tool's messages between them. A table is identified by
+//! all its columns, because `--quiet` omits its name; if there is a name, it is also used. Tables
+//! without GPU activities or CUDA API calls are left out, and a note records this. Values are in
+//! base units: seconds and bytes. The text should come from `nsys stats`, not from `nsys profile`,
+//! whose output may include that of programs.
 
 mod columns;
 mod console;

@@ -1,15 +1,15 @@
-//! Reports by name: those about CUDA, and the content of the others.
+//! Names of reports: those about CUDA, and the others with their content.
 
 /// Content of a report, known from its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Known {
     /// Activity of the GPU, or calls of the CUDA API.
     Cuda,
-    /// Another content, with its description.
+    /// Other content, with its description.
     Other(String),
 }
 
-/// Reports that are parsed, by their names since 2023 and before.
+/// Reports that are parsed, by their names before and since 2023.
 const CUDA: [&str; 18] = [
     "cuda_api_gpu_sum",
     "cuda_api_sum",
@@ -31,7 +31,7 @@ const CUDA: [&str; 18] = [
     "kernexecsum",
 ];
 
-/// Other reports by a part of their names, with descriptions.
+/// Other reports, by a part of their names, with descriptions of their content.
 const OTHERS: [(&str, &str); 19] = [
     ("osrt", "calls of the operating system's libraries"),
     ("syscall", "calls of the operating system"),
@@ -48,7 +48,7 @@ const OTHERS: [(&str, &str); 19] = [
     ("mpi", "MPI"),
     ("ucx", "UCX"),
     ("dx1", "Direct3D"),
-    ("wddm", "queues of Windows' driver"),
+    ("wddm", "queues of the Windows driver"),
     ("network", "the network"),
     ("nvvideo", "video"),
     ("um_", "unified memory"),
@@ -76,7 +76,7 @@ pub(super) fn report(name: &str) -> Known {
     match CUDA.contains(&name) {
         true => Known::Cuda,
         false => Known::Other(other(name).map_or_else(
-            || format!("what its report `{}` has", name.chars().take(40).collect::<String>()),
+            || format!("data of its report `{}`", name.chars().take(40).collect::<String>()),
             str::to_owned,
         )),
     }
@@ -100,7 +100,8 @@ pub(super) fn file(name: &str) -> Option<Known> {
     is_report.then(|| other(stem)).flatten().map(|what| Known::Other(what.to_owned()))
 }
 
-/// Returns whether a function belongs to the CUDA API, by its name: `cudaMalloc`, `cuLaunchKernel`.
+/// Returns whether the name of a function shows that it belongs to the CUDA API: `cudaMalloc`,
+/// `cuLaunchKernel`.
 pub(super) fn is_cuda_call(name: &str) -> bool {
     let name = name.trim_start_matches('_');
     let rest = name.strip_prefix("cuda").or_else(|| name.strip_prefix("cu"));

@@ -8,7 +8,7 @@ use super::columns::{Column, Quantity};
 use super::report::NsysError;
 use crate::text::Record;
 
-/// A summary row: kernels, copies or calls of one name.
+/// A row of a summary: all kernels, copies or calls with the same name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NsysRow {
     /// Kernel, operation or function.
@@ -24,9 +24,9 @@ pub struct NsysRow {
     pub min: Option<f64>,
     pub max: Option<f64>,
     pub std_dev: Option<f64>,
-    /// Blocks, if the version has them.
+    /// Number of blocks, if the version writes it.
     pub grid: Option<[u32; 3]>,
-    /// Threads per block, if the version has them.
+    /// Threads per block, if the version writes them.
     pub block: Option<[u32; 3]>,
 }
 
@@ -39,7 +39,7 @@ pub struct NsysEvent {
     pub start: f64,
     /// Duration, seconds.
     pub duration: f64,
-    /// Number shared with the call that caused it.
+    /// Number that the activity has in common with the call that caused it.
     pub correlation: Option<u64>,
     /// Blocks; kernels only.
     pub grid: Option<[u32; 3]>,
@@ -47,11 +47,11 @@ pub struct NsysEvent {
     pub block: Option<[u32; 3]>,
     /// Registers per thread; kernels only.
     pub registers: Option<u32>,
-    /// Bytes copied or filled; the tool rounds to thousands.
+    /// Bytes copied or filled, which the tool rounds to multiples of 1,000.
     pub bytes: Option<f64>,
     /// Bytes per second.
     pub throughput: Option<f64>,
-    /// Name of the device in the tool's output.
+    /// Name of the device, as in the tool's output.
     pub device: String,
     pub stream: Option<u64>,
 }
@@ -60,7 +60,7 @@ pub struct NsysEvent {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NsysLaunch {
     pub kernel: String,
-    /// The function that launched it.
+    /// Function that launched the kernel.
     pub api: String,
     pub count: u64,
     /// Time from the start of the call to the kernel's end.
@@ -73,7 +73,7 @@ pub struct NsysLaunch {
     pub kernel_time: Option<f64>,
 }
 
-/// Fields of a record, accessed by the meaning of their columns.
+/// Fields of a record, accessed by the names of their columns.
 pub(super) struct Fields<'a> {
     pub(super) columns: &'a [Column],
     pub(super) record: &'a Record<'a>,
@@ -94,8 +94,8 @@ impl Fields<'_> {
         }
     }
 
-    /// Returns a number in base units; `None` if the column or its value is absent. `unit` is for
-    /// columns that name none.
+    /// Returns a number in base units; `None` if the column or its value is absent. `unit` is used
+    /// for columns without a unit.
     fn scaled(
         &self,
         name: &str,
@@ -155,7 +155,7 @@ impl Fields<'_> {
         count: &str,
         quantity: Quantity,
     ) -> Result<NsysRow, NsysError> {
-        // Versions of 2020 have a unit for the total only.
+        // In versions of 2020, only the total has a unit.
         let total = self.columns.iter().find(|column| column.name == "total");
         let unit = total.and_then(|column| column.unit);
         Ok(NsysRow {
@@ -206,7 +206,7 @@ impl Fields<'_> {
     }
 }
 
-/// Removes the commas that group the digits of `3,512,190.5`. Any other text stays as it is.
+/// Removes the commas that group the digits of `3,512,190.5`. Other text is not changed.
 pub(super) fn ungrouped(cell: &str) -> Cow<'_, str> {
     let (whole, rest) = cell.find('.').map_or((cell, ""), |at| cell.split_at(at));
     let mut groups = whole.trim_start_matches('-').split(',');

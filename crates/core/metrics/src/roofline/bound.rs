@@ -1,19 +1,20 @@
-//! Finds the bound of a kernel.
+//! Finds the resource that limits a kernel.
 //!
-//! The rule is that of the "Speed Of Light" section of Nsight Compute (its rule `SOLBottleneck`). A
-//! unit at 60 % of its peak or more bounds the kernel, the busiest of them first. Without such a
-//! unit, latency does, since warps then wait and no unit is busy. Another rule comes first: a
-//! kernel that takes hardly longer than an empty one is bound by its launch.
+//! The rule is that of the "Speed Of Light" section of Nsight Compute (its rule `SOLBottleneck`).
+//! The busiest unit limits the kernel if it is at 60 % of its peak or more. If there is no such
+//! unit, latency limits it, because warps then wait and no unit is busy. Another rule takes
+//! precedence: a kernel that takes hardly longer than an empty one is limited by its launch.
 
 use super::{BoundBy, ComputeRoof, Facts, Level, MemoryRoof, Values};
 
-/// Fraction of its peak from which a unit bounds a kernel.
+/// Minimum fraction of its peak at which a unit limits a kernel.
 const LIMITS_FROM: f64 = 0.6;
 
-/// A median below this multiple of an empty launch's is the time of the launch, not of the kernel.
+/// If the median is less than this multiple of that of an empty kernel, the launch takes most of
+/// the time.
 pub(crate) const LAUNCH_FACTOR: f64 = 1.25;
 
-/// Pipelines, and the issue of instructions, as fractions of the elapsed time.
+/// Metrics of the pipelines and of the issue of instructions, relative to the elapsed time.
 const PIPELINES: [(&str, &str); 5] = [
     ("fma_pipe_active", "FMA pipeline"),
     ("alu_pipe_active", "ALU pipeline"),
@@ -22,14 +23,14 @@ const PIPELINES: [(&str, &str); 5] = [
     ("sm_issue_active", "issue of instructions"),
 ];
 
-/// The used fraction of a unit's peak, and its source.
+/// Utilisation of a unit as a fraction of its peak, with a name.
 struct Use {
     of: BoundBy,
     fraction: f64,
     what: String,
 }
 
-/// Returns the bound of the kernel, and its evidence.
+/// Returns the resource that limits the kernel, and the evidence.
 pub(super) fn classify(
     values: Values<'_>,
     facts: &Facts<'_>,
@@ -40,8 +41,7 @@ pub(super) fn classify(
         && median < LAUNCH_FACTOR * empty
     {
         let text = format!(
-            "a launch takes {:.2} µs, less than {LAUNCH_FACTOR} × the {:.2} µs of a kernel that \
-             does nothing",
+            "a launch takes {:.2} µs, less than {LAUNCH_FACTOR} × the {:.2} µs of an empty kernel",
             median * 1e6,
             empty * 1e6
         );
@@ -49,7 +49,7 @@ pub(super) fn classify(
     }
     let uses = uses(values, compute, memory);
     let Some(busiest) = uses.iter().max_by(|a, b| a.fraction.total_cmp(&b.fraction)) else {
-        return (None, "no unit's use is among the metrics".to_owned());
+        return (None, "the metrics do not include the utilisation of any unit".to_owned());
     };
     let list: Vec<String> =
         uses.iter().map(|used| format!("{} {:.0} %", used.what, 100.0 * used.fraction)).collect();
@@ -57,14 +57,15 @@ pub(super) fn classify(
     if busiest.fraction >= LIMITS_FROM {
         return (Some(busiest.of), format!("{} is the busiest unit: {list}", busiest.what));
     }
-    // If one of them is missing, the unknown unit might be the busy one.
+    // If one of them is missing, it might be the busy one.
     let known = |of: BoundBy| uses.iter().any(|used| used.of == of);
     let all = [BoundBy::Compute, BoundBy::L1, BoundBy::L2, BoundBy::Dram];
     if !all.into_iter().all(known) {
         return (
             None,
             format!(
-                "no unit that is known is at 60 % of its peak, and others are not known: {list}"
+                "no unit of known utilisation is at 60 % of its peak, and that of other units is \
+                 not known: {list}"
             ),
         );
     }
@@ -75,14 +76,14 @@ fn uses(values: Values<'_>, compute: &[ComputeRoof], memory: &[MemoryRoof]) -> V
     let level = |level: Level| {
         memory.iter().find(|roof| roof.level == level).and_then(|roof| roof.fraction)
     };
-    // L1 is idle while its multiprocessor is idle.
+    // L1 is idle while its multiprocessor is.
     let l1_active = values
         .part("l1_throughput")
         .map(|part| part * values.part("sm_active_cycles").unwrap_or(1.0));
     let parts = [
         (BoundBy::L1, "L1", largest([level(Level::L1), l1_active])),
-        // The throughput of L2's busiest part includes its inner fabric, which is at 80 % while
-        // device memory streams. So the bytes that L2 returns take precedence.
+        // The throughput of L2's busiest unit includes its internal fabric, which reaches 80 % when
+        // data are streamed from device memory. So the bytes that L2 returns take precedence.
         (BoundBy::L2, "L2", level(Level::L2).or_else(|| values.part("l2_throughput"))),
         (BoundBy::Dram, "DRAM", largest([level(Level::Dram), dram_throughput(values)])),
     ];
@@ -92,7 +93,7 @@ fn uses(values: Values<'_>, compute: &[ComputeRoof], memory: &[MemoryRoof]) -> V
     arithmetic(values, compute).into_iter().chain(memory).collect()
 }
 
-/// Returns the use of the busiest precision or pipeline.
+/// Returns the utilisation of the busiest precision or pipeline.
 fn arithmetic(values: Values<'_>, compute: &[ComputeRoof]) -> Option<Use> {
     let rates = compute.iter().filter_map(|roof| {
         Some((roof.fraction?, format!("{} arithmetic", roof.precision.label())))
@@ -105,8 +106,8 @@ fn arithmetic(values: Values<'_>, compute: &[ComputeRoof]) -> Option<Use> {
     Some(Use { of: BoundBy::Compute, fraction, what })
 }
 
-/// Returns the used fraction of device memory's peak. Details pages have the throughput of its whole
-/// path.
+/// Returns the utilisation of device memory as a fraction of its peak. Details pages contain only
+/// the throughput of the whole path to it.
 pub(crate) fn dram_throughput(values: Values<'_>) -> Option<f64> {
     values.part("dram_throughput").or_else(|| values.part("gpu_dram_throughput"))
 }

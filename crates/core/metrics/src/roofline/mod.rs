@@ -1,10 +1,10 @@
-//! The hierarchical roofline: a kernel's operations and bytes against the device's peaks. The main
-//! type is [`Roofline`].
+//! The hierarchical roofline: a kernel's operations and bytes compared with the device's peaks. The
+//! main type is [`Roofline`].
 //!
 //! After Williams, Waterman, Patterson, "Roofline: An Insightful Visual Performance Model for
 //! Multicore Architectures" (CACM 52(4), 2009). It has one line per memory level, as in Yang,
 //! Kurth, Williams, "Hierarchical Roofline Analysis for GPUs" (CCPE 32(20), 2020). It uses the
-//! counters of the roofline sections of Nsight Compute. Pure.
+//! counters of the roofline sections of Nsight Compute.
 
 mod bound;
 mod peaks;
@@ -17,22 +17,23 @@ use super::facts::{Facts, Values};
 pub(super) use bound::{LAUNCH_FACTOR, dram_throughput};
 use warpgauge_model::DeviceKind;
 
-/// Roofline: the rates of a kernel beside the peaks of the device.
+/// Roofline: the rates of a kernel compared with the peaks of the device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Roofline {
-    /// Resource that limits the kernel. Absent if rates are not known.
+    /// Resource that limits the kernel. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound_by: Option<BoundBy>,
     /// Rule and numbers behind `bound_by`, or the reason why it is absent.
     pub bound_reason: String,
-    /// Time from which rates are computed. Absent if there are no rates.
+    /// Time from which rates are computed. Absent if no time is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<RatesOver>,
     /// Floating-point operations by precision, with the known peaks.
     pub compute: Vec<ComputeRoof>,
     /// Memory traffic by level, with the known peaks.
     pub memory: Vec<MemoryRoof>,
-    /// Points of the roofline: each precision that the kernel uses, with each level.
+    /// Points of the roofline: one for each precision that the kernel uses and each level of the
+    /// memory.
     pub points: Vec<RooflinePoint>,
     /// Notes on the reliability of the numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -43,7 +44,7 @@ pub struct Roofline {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BoundBy {
-    /// Arithmetic, or issue of instructions.
+    /// Arithmetic, or the issue of instructions.
     Compute,
     /// L1 and shared memory.
     L1,
@@ -53,11 +54,11 @@ pub enum BoundBy {
     Dram,
     /// No resource is near its peak: warps wait.
     Latency,
-    /// Launch: the kernel takes hardly longer than an empty one.
+    /// Overhead of the launch: the kernel takes hardly longer than an empty one.
     Launch,
 }
 
-/// Time from which rates are computed, beside the unprofiled one.
+/// Time from which rates are computed, with the unprofiled time for comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RatesOver {
     /// Origin of the time.
@@ -81,11 +82,11 @@ pub struct RatesOver {
 pub enum TimeBasis {
     /// Time of the profiled launch, to which the counters belong.
     Profiled,
-    /// Median time of the launches that were not profiled, because the time of the profiled one is not known.
+    /// Median time of the unprofiled launches. It is used if the time of the profiled launch is not known.
     Unprofiled,
 }
 
-/// Precision of floating-point arithmetic, with its units.
+/// Precision of floating-point arithmetic, and the units that execute it.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -150,7 +151,7 @@ pub struct MemoryRoof {
     /// Bytes of the launch. Absent if they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<f64>,
-    /// Definition of the bytes, if they are not those that this level transferred.
+    /// Definition of the bytes, if they are not the bytes that this level transferred.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_note: Option<String>,
     /// Bytes per second.
@@ -179,20 +180,20 @@ pub struct Ceiling {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CeilingSource {
-    /// Peak per cycle as the profiler reports it, times the measured clock.
+    /// Peak per cycle as reported by the profiler, times the measured clock.
     Profiler,
-    /// Properties of the device from its driver and its documentation.
+    /// Properties of the device from the driver and from NVIDIA's documentation.
     DeviceFacts,
 }
 
-/// Point of the roofline: one precision with one level of the memory.
+/// Point of the roofline, for one precision and one level of the memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RooflinePoint {
     /// Precision.
     pub precision: Precision,
     /// Level of the memory.
     pub level: Level,
-    /// Arithmetic intensity: operations per byte at this level.
+    /// Arithmetic intensity: operations per byte of this level.
     pub intensity: f64,
     /// Operations per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -207,7 +208,7 @@ pub struct RooflinePoint {
 }
 
 const EMULATED: &str =
-    "the emulated device has no times: intensities without rates, and no ceilings";
+    "the emulated device has no times: there are intensities, but no rates and no ceilings";
 
 /// Computes the roofline of a launch; `None` if its metrics have neither operations nor bytes.
 pub fn roofline(values: Values<'_>, facts: &Facts<'_>) -> Option<Roofline> {
@@ -226,7 +227,9 @@ pub fn roofline(values: Values<'_>, facts: &Facts<'_>) -> Option<Roofline> {
         peaks::put(values, facts.device, time.as_ref(), &mut compute, &mut memory);
         match &time {
             Some(time) => work::rates(time.seconds, &mut compute, &mut memory),
-            None => notes.push("no time of the launch is known: there are no rates".to_owned()),
+            None => {
+                notes.push("the time of the launch is not known: there are no rates".to_owned())
+            }
         }
         notes.extend(time.as_ref().and_then(note_on_time));
     }
@@ -241,12 +244,13 @@ pub fn roofline(values: Values<'_>, facts: &Facts<'_>) -> Option<Roofline> {
     Some(Roofline { bound_by, bound_reason, time, compute, memory, points, notes })
 }
 
-/// Returns the bound of a launch whose operations and bytes are not known, and its evidence.
+/// Returns the resource that limits a launch whose operations and bytes are not known, and the
+/// evidence.
 pub(super) fn bound_by(values: Values<'_>, facts: &Facts<'_>) -> (Option<BoundBy>, String) {
     bound::classify(values, facts, &[], &[])
 }
 
-/// Returns the profiled time with its clock, else the unprofiled time with its clock.
+/// Returns the profiled time with its clock, or else the unprofiled time with its clock.
 fn over(values: Values<'_>, facts: &Facts<'_>) -> Option<RatesOver> {
     let timed = facts.timed;
     let positive = |value: &f64| *value > 0.0;
@@ -278,7 +282,7 @@ fn note_on_time(time: &RatesOver) -> Option<String> {
     let clocks = time.clock_hz.zip(time.unprofiled_clock_hz);
     match (time.basis, clocks) {
         (TimeBasis::Unprofiled, _) => Some(
-            "the profiled launch's time is not known: rates are over the unprofiled median"
+            "the profiled launch's time is not known: rates are computed from the unprofiled median"
                 .to_owned(),
         ),
         (TimeBasis::Profiled, Some((profiled, timed)))
@@ -286,7 +290,7 @@ fn note_on_time(time: &RatesOver) -> Option<String> {
         {
             Some(format!(
                 "the profiled launch ran at {:.0} MHz, the timed ones at {:.0} MHz: rates and \
-                 ceilings are those of the profiled launch",
+                 ceilings refer to the profiled launch",
                 profiled / 1e6,
                 timed / 1e6
             ))
@@ -295,7 +299,8 @@ fn note_on_time(time: &RatesOver) -> Option<String> {
     }
 }
 
-/// Relative difference of clocks that gets a note; runs stay within a percent or two.
+/// Minimum relative difference of the clocks for a note. Between runs they differ by a percent or
+/// two.
 const CLOCKS_DIFFER: f64 = 0.03;
 
 impl BoundBy {

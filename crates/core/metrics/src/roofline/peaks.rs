@@ -1,10 +1,10 @@
-//! Ceilings, from the profiler's peaks and clocks, or else from the device's facts.
+//! Computes ceilings from the profiler's peaks and clocks, or else from properties of the device.
 
 use super::{Ceiling, CeilingSource, ComputeRoof, Level, MemoryRoof, Precision, RatesOver, Values};
 use warpgauge_model::DeviceInfo;
 
 /// Bytes that L1 moves per cycle and multiprocessor: the width of its data path to registers, as in
-/// the roofline sections of Nsight Compute.
+/// Nsight Compute's roofline sections.
 const L1_BYTES_PER_CYCLE: f64 = 128.0;
 
 /// Fills in the ceilings.
@@ -26,7 +26,7 @@ pub(super) fn put(
     }
 }
 
-/// The clock for ceilings of the multiprocessors.
+/// Clock for the ceilings of the multiprocessors.
 struct Clock {
     hz: f64,
     what: &'static str,
@@ -117,7 +117,7 @@ fn flops_per_cycle(capability: (u32, u32), of: Precision) -> Option<u32> {
         Precision::Fp32 => Some(fp32),
         Precision::Fp16 => Some(fp16),
         Precision::TensorHalf => tensor16,
-        // Volta does not have this type.
+        // Volta does not support this type.
         Precision::TensorTf32 => tensor16.filter(|_| capability.0 >= 8).map(|rate| rate / 2),
         Precision::TensorFp8 => tensor16.filter(|_| capability.0 >= 9).map(|rate| rate * 2),
         Precision::TensorFp64 | Precision::Tensor => None,

@@ -1,4 +1,4 @@
-//! Operations and bytes of a launch, and their rates.
+//! Computes the operations and bytes of a launch, and their rates.
 
 use super::{ComputeRoof, Level, MemoryRoof, Precision, RooflinePoint, Values};
 
@@ -29,8 +29,8 @@ pub(super) fn compute(values: Values<'_>) -> Vec<ComputeRoof> {
         OPERATIONS.iter().map(|(precision, id)| roof(*precision, values.get(id))).collect();
     let tensor = |roof: &&ComputeRoof| roof.precision >= Precision::TensorFp64;
     let apart: f64 = roofs.iter().filter(tensor).filter_map(|roof| roof.operations).sum();
-    // Operations that the source does not distinguish get a separate entry, and none is counted
-    // twice.
+    // Operations whose precision the source does not distinguish have a separate entry; no
+    // operation is counted twice.
     let rest = values.get("flop_count_tensor").map(|all| all - apart);
     if let Some(rest) = rest.filter(|rest| *rest > 0.0) {
         roofs.push(roof(Precision::Tensor, Some(rest)));
@@ -53,7 +53,7 @@ pub(super) fn memory(values: Values<'_>) -> Vec<MemoryRoof> {
         (None, Some(sectors)) => roof(
             Level::L1,
             Some(sectors * SECTOR_BYTES),
-            Some("sectors of 32 bytes that requests to global memory touch; no shared memory"),
+            Some("sectors of 32 bytes that requests to global memory touch, without shared memory"),
         ),
         (None, None) => roof(Level::L1, None, None),
     };
@@ -63,7 +63,7 @@ pub(super) fn memory(values: Values<'_>) -> Vec<MemoryRoof> {
         (None, Some((read, written))) => roof(
             Level::Dram,
             Some(read + written),
-            Some("what a perfect cache would move: the real intensity is at most this one"),
+            Some("bytes that a perfect cache would move: the actual intensity is at most this one"),
         ),
         (None, None) => roof(Level::Dram, None, None),
     };

@@ -14,28 +14,29 @@ mod record;
 use place::{after, extent, frames, hazards, hexadecimal, number, places};
 use record::{Record, records};
 
-/// Maximum number of different findings; the same finding at another address or thread is only
-/// counted.
+/// Maximum number of different findings. If a finding occurs again at another address or thread, it
+/// is only counted.
 pub const MAX_FINDINGS: usize = 200;
 /// Maximum number of characters of a message.
 const MAX_MESSAGE: usize = 1_000;
-/// Most other accesses of a hazard that are named.
+/// Maximum number of other accesses of a hazard that are reported.
 const MAX_SIDES: usize = 8;
-/// What stands between a source line and those of its callers.
+/// Text between a source line and those of its callers.
 const CALLED_FROM: &str = " (called from ";
 
 /// Content of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SanitizerLog {
-    /// The findings, in their order.
+    /// Findings, in their order in the log.
     pub findings: Vec<SanitizerFinding>,
-    /// Number of records that the tool did not print, and of findings beyond [`MAX_FINDINGS`].
+    /// Number of records that the tool did not print, plus the number of findings beyond
+    /// [`MAX_FINDINGS`].
     pub left_out: Option<u64>,
-    /// Errors in the tool's own summary; `None` if it wrote none.
+    /// Number of errors in the tool's own summary; `None` if there is no summary.
     pub errors: Option<u64>,
-    /// Warnings in the tool's own summary.
+    /// Number of warnings in the tool's own summary.
     pub warnings: Option<u64>,
-    /// Bytes and allocations that were not freed, if the tool checked this.
+    /// Number of bytes and of allocations that were not freed, if the tool checked this.
     pub leaked: Option<(u64, u64)>,
     /// Caveats.
     pub notes: Vec<String>,
@@ -44,19 +45,19 @@ pub struct SanitizerLog {
 /// A finding with the number of its occurrences.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SanitizerFinding {
-    /// Name of the check. It is the emulator's name if the emulator has the check: `out_of_bounds`,
-    /// `misaligned`, `use_after_free`, `read_only_write`, `uninitialised_read`, `shared_race`,
-    /// `divergent_barrier`. Otherwise it is `invalid_barrier`, `bad_free`, `leak`, `unused_memory`,
-    /// `host_access`, `api_error`, `other`.
+    /// Name of the check. If the emulator has the same check, it is the emulator's name:
+    /// `out_of_bounds`, `misaligned`, `use_after_free`, `read_only_write`, `uninitialised_read`,
+    /// `shared_race`, `divergent_barrier`. Otherwise it is `invalid_barrier`, `bad_free`, `leak`,
+    /// `unused_memory`, `host_access`, `api_error`, `other`.
     pub check: &'static str,
-    /// The kernel as the tool writes it; empty if no kernel is involved.
+    /// Name of the kernel in the tool's output; empty if no kernel is involved.
     pub kernel: String,
     /// Block index of the first occurrence.
     pub block: Option<[u32; 3]>,
     /// Thread index of the first occurrence.
     pub thread: Option<[u32; 3]>,
-    /// Source file without directories, and line; then the lines of its callers on the device:
-    /// `a.cu:4 (called from a.cu:60)`.
+    /// Source file without directories, and line, followed by the lines of the callers on the
+    /// device: `a.cu:4 (called from a.cu:60)`.
     pub source: Option<String>,
     /// The other accesses of a hazard: source and line, or the function if the line is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,7 +66,7 @@ pub struct SanitizerFinding {
     pub address: Option<u64>,
     /// Size of the access, bytes.
     pub bytes: Option<u64>,
-    /// What happened, as the tool describes it.
+    /// Description of the finding by the tool.
     pub message: String,
     /// Number of occurrences.
     pub count: u64,
@@ -79,8 +80,8 @@ impl SanitizerFinding {
     }
 }
 
-/// Parses a log. It must be the tool's own file (`--log-file`), since a program could forge the
-/// tool's lines in a shared stream.
+/// Parses a log. The text should be the tool's own file (`--log-file`), because a program could
+/// forge the tool's lines in a shared stream.
 pub fn parse_log(text: &str) -> SanitizerLog {
     let mut log = SanitizerLog::default();
     let mut places = BTreeMap::new();
@@ -100,7 +101,7 @@ pub fn parse_log(text: &str) -> SanitizerLog {
         }
         if !record.is_known() && record.details.is_empty() {
             let begin: String = record.head.chars().take(40).collect();
-            let text = format!("`{begin}` is no finding of a known version: it is left out");
+            let text = format!("`{begin}` is not a finding in a known format: it is left out");
             notes.add(format!("line {}", record.line), text);
             continue;
         }
@@ -130,12 +131,14 @@ pub fn parse_log(text: &str) -> SanitizerLog {
     (log.errors, log.warnings, log.leaked) = (all.errors, all.warnings, all.leaked);
     log.left_out = Some(left_out.saturating_add(beyond)).filter(|count| *count > 0);
     if runs > 1 {
-        log.notes.push(format!("the log has {runs} runs of the tool; their errors are added"));
+        log.notes.push(format!(
+            "the log has {runs} runs of the tool; the numbers of their errors \
+                                are added"
+        ));
     }
     if runs > summaries && summaries > 0 {
         log.notes.push(format!(
-            "{} of {runs} runs came to no summary: what they found is here, and not all of it may \
-             be",
+            "{} of {runs} runs have no summary: their findings are listed, but may be incomplete",
             runs - summaries
         ));
     }
@@ -167,7 +170,7 @@ pub(super) fn looks_like_log(text: &str) -> bool {
     })
 }
 
-/// Returns why the tool did no work, if the log has a reason.
+/// Returns the reason why the tool did not work, if the log contains one.
 pub fn cause(text: &str) -> Option<Cause> {
     const TEXTS: [(&str, Cause); 13] = [
         ("timed-out", Cause::TimedOut),
@@ -195,14 +198,15 @@ impl SanitizerLog {
         self.errors.is_some()
     }
 
-    /// Returns a note if the summary counts other records than the log has.
+    /// Returns a note if the summary's number of records differs from the log's.
     fn difference(&self, reported: u64, unprinted: u64) -> Option<String> {
         let counted = self.errors?.saturating_add(self.warnings.unwrap_or(0));
         let found = reported.saturating_add(unprinted);
         (counted != found).then(|| {
             format!(
-                "the tool's own summary counts {counted} errors and warnings, and the log has \
-                 {found} records: part of the log is missing, or it is of another run"
+                "the tool's own summary counts {counted} errors and warnings, but the log has \
+                 {found} records: part of the log is missing, or the summary belongs to another \
+                 run"
             )
         })
     }
@@ -322,7 +326,7 @@ fn check(record: &Record<'_>) -> &'static str {
     }
 }
 
-/// Returns the head, with the details other than locations.
+/// Returns the head and the details, without locations.
 fn message(record: &Record<'_>) -> String {
     let elsewhere = |line: &&&str| {
         !["at ", "by thread ", "Saved ", "Host Frame", "Device Frame", "in /"]

@@ -1,19 +1,19 @@
-//! Places in a record: functions, source lines, threads, addresses.
+//! Parses places in a record: functions, source lines, threads and addresses.
 
 use super::record::Record;
 
-/// Most characters of a name.
+/// Maximum number of characters of a name.
 const MAX_NAME: usize = 400;
 
 /// Function and source line of an access.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) function: String,
-    /// `k.cu:9`, without directories, since readers should not see them.
+    /// `k.cu:9`, without directories, which the reader of a report should not see.
     pub(super) source: Option<String>,
 }
 
-/// Returns the places that a record names: of the access, and of the other side of a hazard.
+/// Returns the places in a record: that of the access, and that of the other side of a hazard.
 pub(super) fn places(record: &Record<'_>) -> Vec<Place> {
     let lines = std::iter::once(record.head).chain(record.details.iter().copied());
     lines.filter_map(location).collect()
@@ -43,14 +43,14 @@ fn location(line: &str) -> Option<Place> {
     }
 }
 
-/// Removes what stands in brackets at the end: `[4 hazards]`, `[0x30]`.
+/// Removes brackets at the end with their content: `[4 hazards]`, `[0x30]`.
 fn unbracketed(text: &str) -> &str {
     let text = text.trim_end();
     let open = text.ends_with(']').then(|| text.rfind(" [")).flatten();
     open.map_or(text, |at| &text[..at])
 }
 
-/// Parses `f(int *)+0xe0 in k.cu:9`, `/d/k.cu:9:f(int *)` or `f(int *)`. Names may have colons.
+/// Parses `f(int *)+0xe0 in k.cu:9`, `/d/k.cu:9:f(int *)` or `f(int *)`. Names may contain colons.
 fn place(text: &str) -> Option<Place> {
     if let Some((file, line, function)) = leading_source(text) {
         let source = file_and_line(file, line);
@@ -64,7 +64,7 @@ fn place(text: &str) -> Option<Place> {
     Some(Place { function: named(&text[..end])?, source })
 }
 
-/// Splits `/d/k.cu:9:f(int *)` at the first colons with a number between them.
+/// Splits `/d/k.cu:9:f(int *)` at the first two colons that enclose a number.
 fn leading_source(text: &str) -> Option<(&str, &str, &str)> {
     let mut start = 0;
     while let Some(at) = text[start..].find(':').map(|at| start + at) {

@@ -1,13 +1,14 @@
 //! Records of a log: a head, and details. The main type is [`Record`].
 
-/// Maximum number of details that are kept of a record: backtraces may be long.
+/// Maximum number of details of a record that are kept. Backtraces may be long.
 const MAX_DETAILS: usize = 64;
 /// Maximum number of records that are read.
 const MAX_RECORDS: usize = 1_000_000;
-/// Maximum number of bytes of a line that are read.
+/// Maximum number of bytes that are read of a line.
 const MAX_LINE: usize = 8 << 10;
 
-/// Beginnings of details in all versions. Pages and forums lose the indentation that marks them.
+/// Beginnings of details in all versions. Logs that were copied from web pages have lost the
+/// indentation that marks details.
 const DETAILS: [&str; 21] = [
     "at ",
     "by thread ",
@@ -32,7 +33,7 @@ const DETAILS: [&str; 21] = [
     "Barrier expected ",
 ];
 
-/// Beginnings of the heads of findings in all versions.
+/// Beginnings of findings in all versions.
 const FINDINGS: [&str; 15] = [
     "Invalid __",
     "Invalid cp.",
@@ -125,7 +126,7 @@ fn tool_line(line: &str) -> Option<Line<'_>> {
     let text = rest.trim();
     Some(match () {
         () if text.is_empty() => Line::Empty,
-        // A longer rule is not a line of the tool.
+        // A line that begins with more `=` is not from the tool.
         () if !rest.starts_with([' ', '\t', '\u{a0}']) => return None,
         () if rest.starts_with("   ") || rest.starts_with('\t') => Line::Detail(text),
         () if DETAILS.iter().any(|begin| text.starts_with(begin)) => Line::Detail(text),

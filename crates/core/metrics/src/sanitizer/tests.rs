@@ -104,12 +104,12 @@ fn forms_of_other_versions() {
     assert_eq!((log.errors, log.left_out, log.leaked), (Some(257), Some(157), Some((1024, 1))));
     assert_eq!(log.findings[0].line(), Some("fa.cu:97"));
     assert!(
-        log.notes[0].contains("counts 257 errors and warnings, and the log has 164"),
+        log.notes[0].contains("counts 257 errors and warnings, but the log has 164"),
         "{log:?}"
     );
     assert_eq!(
         log.notes[1],
-        "line 24: `something that no version had` is no finding of a known version: it is left out"
+        "line 24: `something that no version had` is not a finding in a known format: it is left out"
     );
 }
 

@@ -1,5 +1,5 @@
-//! Metrics of launches that are read one by one, since all of them do not fit into memory. The main
-//! type is [`LaunchFold`].
+//! Metrics of launches that are read one by one, because they would not fit into memory together.
+//! The main type is [`LaunchFold`].
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use crate::types::{DeviceMetrics, KernelMetrics};
 use crate::values::CollectedMetrics;
 use std::borrow::Cow;
 
-/// Most kernels of different names.
+/// Maximum number of kernels with different names.
 const MAX_NAMES: usize = 500;
 
-/// Launches so far, by kernel and together.
+/// Metrics of the launches so far, by kernel and for all together.
 pub struct LaunchFold<'s> {
     selection: &'s Selection,
     by_name: BTreeMap<String, Group>,
     all: Option<Group>,
 }
 
-/// Launches of one kernel, or of all.
+/// Metrics of the launches of one kernel, or of all kernels.
 struct Group {
     first: CollectedMetrics,
     launches: u32,
@@ -31,10 +31,10 @@ struct Group {
     metrics: Vec<State>,
 }
 
-/// What is known of a metric over some launches.
+/// A metric over several launches.
 #[derive(Clone, Default)]
 struct State {
-    /// The first reason why a launch has no value.
+    /// The first reason that occurred for a missing value.
     reason: Option<Cow<'static, str>>,
     first: Option<Known>,
     same: bool,
@@ -46,12 +46,12 @@ struct State {
 }
 
 impl<'s> LaunchFold<'s> {
-    /// Begins with no launch.
+    /// Creates a fold without launches.
     pub fn new(selection: &'s Selection) -> Self {
         Self { selection, by_name: BTreeMap::new(), all: None }
     }
 
-    /// Adds a launch. Returns whether there was room: the number of names is bounded.
+    /// Adds a launch. Returns `false` if there are already too many different names.
     pub fn add(&mut self, one: &ProfiledLaunch<'_>) -> bool {
         let name = &one.collected.kernel;
         if !self.by_name.contains_key(name) {
@@ -98,7 +98,7 @@ impl<'s> LaunchFold<'s> {
 
 impl Group {
     fn new(one: &ProfiledLaunch<'_>, selection: &Selection) -> Self {
-        // The values themselves are in the states.
+        // The states contain the values.
         let first = CollectedMetrics {
             values: BTreeMap::new(),
             missing: BTreeMap::new(),

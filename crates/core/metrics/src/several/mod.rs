@@ -1,9 +1,9 @@
-//! Metrics of several kernels: for each kernel, and combined.
+//! Computes the metrics of several kernels, for each kernel and combined.
 //!
 //! Counts, bytes and times are added. Quotients of counts are computed from the added counts.
 //! Percentages, rates and averages are weighted by the kernels' times, and never added. A property
-//! of the launch is kept only if it is equal for all. If one kernel has no value, the combination
-//! has none: a partial sum could be mistaken for the total.
+//! of the launch is kept only if it is equal for all. If one kernel has no value, there is no
+//! combined value, because a partial sum could be mistaken for the total.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,12 +18,12 @@ pub use fold::LaunchFold;
 
 mod fold;
 
-/// Maximum number of kernels that are listed individually: those that took longest.
+/// Maximum number of kernels that are listed individually. They are those with the longest time.
 pub const MAX_KERNELS: usize = 200;
 
 const DURATION: &str = "gpu__time_duration.sum";
 const WEIGHTED: &str = "mean over the kernels, weighted by their time";
-const DIFFERS: &str = "it differs between the kernels: see each of them";
+const DIFFERS: &str = "it differs between the kernels: see the value of each";
 
 /// A profiled launch of a kernel.
 #[derive(Debug, Clone, Copy)]
@@ -36,8 +36,8 @@ pub struct ProfiledLaunch<'a> {
     pub launch: Option<&'a DeviceLaunch<'a>>,
 }
 
-/// Returns the selected metrics of some launches: combined, and by kernel if there are several
-/// launches. `None` without launches.
+/// Returns the selected metrics of some launches: combined, and for each kernel if there are
+/// several launches. `None` without launches.
 pub fn several_metrics(all: &[ProfiledLaunch<'_>], selection: &Selection) -> Option<DeviceMetrics> {
     let first = all.first()?;
     let mut metrics = together(all, selection, first.collected);
@@ -109,7 +109,7 @@ enum Rule {
 
 fn rule(info: &MetricInfo) -> Rule {
     match info.unit {
-        // These are resources of a block or thread, and limits from them.
+        // These are resources of a block or a thread, and the limits that follow from them.
         _ if info.group == MetricGroup::Occupancy => Rule::Same,
         MetricUnit::OperationsPerCycle | MetricUnit::BytesPerCycle => Rule::Same,
         MetricUnit::Registers | MetricUnit::Blocks | MetricUnit::Waves => Rule::Same,
@@ -168,8 +168,8 @@ fn combine(all: &[ProfiledLaunch<'_>], info: &'static MetricInfo) -> Found {
     }
 }
 
-/// Returns a quotient of counts from the sums of both. `None` for any other metric, or if a count
-/// is missing.
+/// Computes a quotient of counts from the sums of both counts. Returns `None` for other metrics,
+/// and if a count is missing.
 fn from_sums(all: &[ProfiledLaunch<'_>], info: &'static MetricInfo) -> Option<Found> {
     let capability = all.first()?.capability;
     if all.iter().any(|one| one.capability != capability) {

@@ -1,9 +1,9 @@
-//! Draws the roofline as a self-contained SVG. The same roofline gives the same bytes.
+//! Draws the roofline as a self-contained SVG. The same roofline always gives the same bytes.
 //!
 //! Both axes are logarithmic: operations per byte, and operations per second. Slanted lines are the
-//! limits of memory levels, horizontal ones those of precisions, and the marks are the kernel.
-//! Names come from kernels, so all text is escaped. There is no script, and nothing is loaded.
-//! Pure.
+//! limits of memory levels, horizontal lines those of precisions, and marks show the kernel. All
+//! text is escaped, because it contains names from users. The SVG contains no scripts and loads
+//! nothing.
 
 use std::fmt::Write as _;
 
@@ -21,10 +21,10 @@ const TOP: f64 = 64.0;
 /// Space below the plot for ticks, the axis's name, and the legend.
 const BOTTOM: f64 = 132.0;
 
-/// Area of the marks and roofs.
+/// Area of the plot.
 const PLOT: Plot = Plot { left: LEFT, top: TOP, right: WIDTH - RIGHT, bottom: HEIGHT - BOTTOM };
 
-/// Maximum number of marks; there are fewer pairs of precisions and levels.
+/// Maximum number of marks. There are never more pairs of precisions and levels.
 const MAX_POINTS: usize = 27;
 
 const STYLE: &str = "\
@@ -38,8 +38,8 @@ text{font-family:system-ui,-apple-system,'Segoe UI',sans-serif;font-size:12px;st
 .grid{stroke:#2c3036}.axis{stroke:#a8a8a8}.l1{stroke:#4fd39a;fill:#4fd39a}\
 .l2{stroke:#ffb366;fill:#ffb366}.dram{stroke:#7fb0ff;fill:#7fb0ff}.peak{stroke:#cf9bff;fill:#cf9bff}}";
 
-/// Longest names in characters: of the kernel, in large letters; and of a device or a tool, which
-/// share a line with the bound.
+/// Maximum lengths of names in characters: of the kernel, which has large letters, and of the
+/// device and the tool, which share a line with the bound.
 const MAX_KERNEL: usize = 96;
 const MAX_NAME: usize = 40;
 
@@ -61,15 +61,15 @@ pub fn render(roofline: &Roofline, caption: Caption<'_>) -> String {
     draw(drawing, roofline, caption)
 }
 
-/// Draws a roofline for a page, whose style sheet has the classes `bg`, `ink`, `dim`, `title`, `small`, `grid`, `axis`,
-/// `roof`, `l1`, `l2`, `dram`, `peak` and `mark`.
+/// Draws a roofline for a page whose style sheet defines the classes `bg`, `ink`, `dim`, `title`, `small`, `grid`,
+/// `axis`, `roof`, `l1`, `l2`, `dram`, `peak` and `mark`.
 pub fn render_in_page(roofline: &Roofline, caption: Caption<'_>) -> String {
     let title = format!("Roofline of {}: {}", caption.kernel, bound(roofline));
     draw(Drawing::new([WIDTH, HEIGHT], &title), roofline, caption)
 }
 
 fn bound(roofline: &Roofline) -> &'static str {
-    roofline.bound_by.map_or("what limits it is not known", |bound| bound.sentence())
+    roofline.bound_by.map_or("the limit is not known", |bound| bound.sentence())
 }
 
 fn draw(mut drawing: Drawing, roofline: &Roofline, caption: Caption<'_>) -> String {
@@ -145,7 +145,7 @@ fn grid(drawing: &mut Drawing, x: &Logarithmic, y: Option<&Logarithmic>) {
     drawing.add(SvgElement::text("ink", place, name).anchored(Anchor::Middle));
 }
 
-/// Draws the slanted lines up to the highest ceiling, and the horizontal ones from the first ridge
+/// Draws the slanted lines up to the highest ceiling, and the horizontal lines from the first ridge
 /// on.
 fn roofs(drawing: &mut Drawing, roofline: &Roofline, x: &Logarithmic, y: &Logarithmic) {
     let highest = roofline
@@ -228,7 +228,7 @@ fn describe(point: &RooflinePoint) -> String {
         let _ = write!(text, ", {}", si(rate, "OP/s"));
     }
     if let Some(fraction) = point.fraction {
-        let _ = write!(text, ", {:.1} % of what is attainable", 100.0 * fraction);
+        let _ = write!(text, ", {:.1} % of the attainable rate", 100.0 * fraction);
     }
     text
 }

@@ -1,4 +1,4 @@
-//! Parses text that profilers write: records, numbers and units; and collects notes about it.
+//! Parses the text of profilers: records, numbers and units. Collects notes about it.
 
 mod notes;
 mod number;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// Maximum number of notes that are kept.
 const MAX_NOTES: usize = 100;
 
-/// Notes in the order of their occurrence. Equal notes about several places are one note.
+/// Notes in the order of their occurrence. Equal notes about several places are combined into one.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     notes: Vec<(String, String, usize)>,

@@ -1,9 +1,9 @@
-//! Parses separated records line by line, so that other text cannot swallow records. The main type
-//! is [`Records`].
+//! Parses records with separators line by line, so that an unclosed quote in other text cannot hide
+//! records. The main type is [`Records`].
 
 use std::borrow::Cow;
 
-/// Longest field, bytes.
+/// Maximum length of a field, bytes.
 const MAX_FIELD: usize = 64 << 10;
 /// Maximum number of lines of a record with quoted line breaks.
 const MAX_LINES: usize = 64;
@@ -13,7 +13,7 @@ const MAX_LINES: usize = 64;
 pub(crate) struct Record<'a> {
     /// Line, from 1.
     pub(crate) line: usize,
-    /// Its text, or the first line of it.
+    /// Text of the record, or its first line.
     pub(crate) text: &'a str,
     pub(crate) fields: Vec<Cow<'a, str>>,
     /// Whether the record is malformed: truncated, or with an unclosed quote. Its only field is
@@ -28,8 +28,8 @@ pub(crate) struct TooLong {
     pub(crate) line: usize,
 }
 
-/// The records of a text. A line with an open quote includes the next lines if they close it within
-/// a bound; otherwise the line is a record alone.
+/// The records of a text. A line with an unclosed quote includes the next lines if they close it
+/// within a limit. Otherwise the line is a record by itself.
 #[derive(Debug, Clone)]
 pub(crate) struct Records<'a> {
     rest: &'a str,
@@ -86,8 +86,8 @@ impl<'a> Records<'a> {
         None
     }
 
-    /// Returns the bytes to the end of the record that begins here, and its lines. Only a record
-    /// that starts with a quote may span lines, since output of programs must not.
+    /// Returns the numbers of bytes and of lines of the record that begins here. Only a record that
+    /// starts with a quote may span several lines, so that output of programs cannot.
     fn extent(&self) -> (usize, usize) {
         let mut end = 0;
         let mut open = false;
@@ -121,7 +121,7 @@ impl<'a> Iterator for Records<'a> {
         let text = |end: usize| self.rest[..end].trim_end_matches(['\n', '\r']);
         let mut read = fields(text(end), self.separator);
         if read.is_none() && lines > 1 {
-            // A malformed record includes no further lines.
+            // A malformed record consists of one line.
             (end, lines) = (self.rest.find('\n').map_or(self.rest.len(), |at| at + 1), 1);
             read = fields(text(end), self.separator);
         }
@@ -172,7 +172,8 @@ fn quoted(text: &str, separator: char) -> Option<(Cow<'_, str>, &str)> {
         }
         let field = if field.is_empty() { Cow::Borrowed(piece) } else { field + piece };
         let after = &text[end + 1..];
-        // No tool writes text between the quote and the separator; it may be the rest of a number.
+        // No tool writes text between the quote and the separator, but it may be the rest of a
+        // number.
         let end = after.find(separator).unwrap_or(after.len());
         return after[..end].trim().is_empty().then(|| (field, &after[end..]));
     }

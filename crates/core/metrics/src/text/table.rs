@@ -1,8 +1,9 @@
-//! Tables of fixed width, whose columns a line of dashes shows. The main type is [`TableColumns`].
+//! Parses tables with columns of fixed width, which a line of dashes shows. The main type is
+//! [`TableColumns`].
 
-/// Most columns of a table.
+/// Maximum number of columns of a table.
 const MAX_COLUMNS: usize = 64;
-/// Least number of dashes of a column.
+/// Minimum number of dashes of a column.
 const MIN_DASHES: usize = 3;
 
 /// Columns of a table of fixed width: first and last character of each.
@@ -32,8 +33,8 @@ impl TableColumns {
         self.0.len()
     }
 
-    /// Returns the cells of a line. A cell may reach over its column's edges as far as there is
-    /// nothing else; the last one has the rest of the line.
+    /// Returns the cells of a line. A cell may extend beyond its column into empty space. The last
+    /// one contains the rest of the line.
     pub(crate) fn cells<'a>(&self, line: &'a str) -> Vec<&'a str> {
         let line = line.trim_end();
         let starts: Vec<usize> = line.char_indices().map(|(at, _)| at).collect();
@@ -42,7 +43,7 @@ impl TableColumns {
         let mut from = 0;
         for (index, (start, end)) in self.0.iter().enumerate() {
             let to = match self.0.get(index + 1) {
-                // The gap between two columns is a space, unless a cell is too long for its column.
+                // The gap between two columns is empty, unless a cell is too long for its column.
                 Some((next, _)) => match line[byte(*end)..byte(*next)].trim().is_empty() {
                     true => byte(*end),
                     false => {

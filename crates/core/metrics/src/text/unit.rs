@@ -18,14 +18,14 @@ pub(crate) enum Dimension {
     Other,
 }
 
-/// A unit: the factor to its base unit, and its dimension.
+/// A unit: the factor that converts it to the base unit, and its dimension.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Unit {
     pub(crate) scale: f64,
     pub(crate) dimension: Dimension,
 }
 
-/// Times in seconds, by their names in several versions.
+/// Units of time in seconds, by their names in several versions.
 const TIMES: [(&str, f64); 14] = [
     ("ps", 1e-12),
     ("psecond", 1e-12),
@@ -43,7 +43,7 @@ const TIMES: [(&str, f64); 14] = [
     ("minute", 60.0),
 ];
 
-/// Decimal multiples; Nsight tools use no others.
+/// Decimal prefixes. Nsight tools use no binary ones.
 const MULTIPLES: [(char, f64); 7] =
     [('K', 1e3), ('k', 1e3), ('M', 1e6), ('G', 1e9), ('T', 1e12), ('P', 1e15), ('E', 1e18)];
 
@@ -89,14 +89,14 @@ fn part(text: &str) -> Option<Unit> {
     {
         return of(*scale, dimension);
     }
-    // Unknown units are counts with factor one. A capital letter may be a multiple of an unknown
-    // unit, so it is refused.
+    // Unknown units are counts with factor one. A leading capital letter may be the prefix of an
+    // unknown unit, so such a unit is rejected.
     let word = text.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.'));
     (word && first.is_lowercase() && text.len() <= 32).then_some(())?;
     of(1.0, Dimension::Other)
 }
 
-/// Returns the dimension of a unit that may have multiples.
+/// Returns the dimension of a unit that may have a prefix.
 fn counted(text: &str) -> Option<Dimension> {
     Some(match text {
         "byte" | "bytes" | "B" => Dimension::Bytes,

@@ -11,7 +11,7 @@ use super::launch::DeviceLaunch;
 use super::select::Selection;
 use super::types::{Conditions, DeviceMetrics, MetricSource};
 
-const EMULATOR_ONLY: &str = "none of NVIDIA's metrics tells it";
+const EMULATOR_ONLY: &str = "NVIDIA's tools have no such metric";
 const NO_REQUESTS: &str = "the kernel makes no such request";
 
 /// Output of a tool about one kernel.
@@ -34,7 +34,7 @@ pub struct CollectedMetrics {
 }
 
 /// Returns the NVIDIA metrics that the selection needs on a chip of this compute capability (times
-/// 10). These are requested from Nsight Compute.
+/// 10). Nsight Compute is asked for these.
 pub fn nvidia_names(selection: &Selection, capability: u32) -> BTreeSet<&'static str> {
     let source = |info: &&'static MetricInfo| {
         has_counters(capability).then(|| info.sources_for(capability).next())?
@@ -42,8 +42,8 @@ pub fn nvidia_names(selection: &Selection, capability: u32) -> BTreeSet<&'static
     selection.metrics.iter().filter_map(source).flat_map(ChipFormula::names).collect()
 }
 
-/// Like [`nvidia_names`], for CUPTI. It has only counters, and not the metrics that Nsight Compute
-/// derives from the launch or from the instructions.
+/// Like [`nvidia_names`], for CUPTI. CUPTI supports only counters, and not the metrics that Nsight
+/// Compute derives from the launch or from the instructions.
 pub fn counter_names(selection: &Selection, capability: u32) -> BTreeSet<&'static str> {
     let counters = |source: &&'static ChipFormula| source.names().into_iter().all(is_counter);
     let source = |info: &&'static MetricInfo| {
@@ -53,7 +53,7 @@ pub fn counter_names(selection: &Selection, capability: u32) -> BTreeSet<&'stati
 }
 
 /// Returns whether an NVIDIA metric is a counter of the hardware or of instrumented instructions,
-/// which CUPTI has too.
+/// which CUPTI supports, too.
 pub(super) fn is_counter(name: &str) -> bool {
     const NCU_ONLY: [&str; 8] = [
         "launch__",
@@ -68,8 +68,8 @@ pub(super) fn is_counter(name: &str) -> bool {
     !NCU_ONLY.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns the selected metrics: the tool's values through the catalogue's formulas, values that
-/// follow from the launch, and a reason for all others.
+/// Returns the selected metrics: values from the tool by the catalogue's formulas, values that
+/// follow from the launch, and reasons for all that are missing.
 pub fn device_metrics(
     collected: &CollectedMetrics,
     launched: &DeviceLaunch<'_>,
@@ -107,7 +107,7 @@ pub(super) fn told(
     }
     let value = |name: &str| collected.values.get(name).copied();
     let stands = |source: &&ChipFormula| source.formula.evaluate(&value).is_some();
-    // A value that the tool has is used, though the chip shares the memory of its host.
+    // A value that the tool reports is used even if the chip shares the host's memory.
     let unexpected = info.sources.iter().filter(|source| source.has(capability)).find(stands);
     let mut sources = info.sources_for(capability).chain(unexpected).peekable();
     let Some(first) = sources.peek().copied() else {
@@ -139,7 +139,7 @@ fn why_missing(collected: &CollectedMetrics, source: &ChipFormula) -> String {
     match collected.missing.get(name) {
         Some(reason) => format!("{name}: {reason}"),
         None if collected.source == MetricSource::Static => {
-            format!("{name} is a counter, and none were read")
+            format!("{name} is a counter, and no counters were read")
         }
         None => format!("{} does not report {name}", collected.tool),
     }

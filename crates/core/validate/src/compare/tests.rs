@@ -433,7 +433,7 @@ fn a_result_in_float16_is_wrong_where_the_tolerance_is_that_of_inner_rounding() 
     let inner = f32s(&actual, &expected, &tolerance(ToleranceBasis::InnerRounding));
     assert!(!inner.passed && inner.half_precision);
     let text = crate::validation_error("c", &inner).unwrap();
-    assert!(text.contains("only numbers of float16"), "{text}");
+    assert!(text.contains("is exact in float16"), "{text}");
     assert!(f32s(&expected, &expected, &tolerance(ToleranceBasis::InnerRounding)).passed);
 }
 

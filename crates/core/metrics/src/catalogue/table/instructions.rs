@@ -9,16 +9,16 @@ metrics! {
     warp_instructions, Instructions, Instructions, "Instructions executed by warps.",
         [metric("smsp__inst_executed.sum")], [];
     thread_instructions, Instructions, Instructions,
-        "Instructions executed by threads whose predicate held.",
+        "Instructions executed by threads whose predicate was true.",
         [metric("smsp__thread_inst_executed_pred_on.sum")], [];
     threads_per_instruction, Threads, Instructions,
-        "Threads that were at an instruction, on average, of the 32 of a warp.",
+        "Active threads of a warp per instruction, on average, of 32.",
         [metric("smsp__thread_inst_executed_per_inst_executed.ratio"),
          ratio("smsp__thread_inst_executed.sum", "smsp__inst_executed.sum")], [];
-    branches, Instructions, Instructions, "Branches of warps.",
+    branches, Instructions, Instructions, "Branch instructions of warps.",
         [metric("smsp__inst_executed_op_branch.sum")], [];
     divergent_branches, Instructions, Instructions,
-        "Branches at which the threads of a warp parted.",
+        "Branches at which the threads of a warp diverged.",
         [metric("smsp__sass_branch_targets_threads_divergent.sum")], [];
     barriers, Instructions, Instructions, "Barrier instructions of warps.", [], [];
     fadd_instructions, Instructions, Instructions, "f32 additions of threads.",
@@ -55,7 +55,7 @@ metrics! {
         [metric("smsp__sass_thread_inst_executed_op_memory_pred_on.sum")], [];
     thread_exchange, Instructions, Instructions, "Shuffles, votes and matches of threads.",
         [metric("smsp__sass_thread_inst_executed_op_inter_thread_communication_pred_on.sum")], [];
-    thread_special, Instructions, Instructions, "Approximated functions of threads.", [], [];
+    thread_special, Instructions, Instructions, "Approximate special functions of threads.", [], [];
     thread_move, Instructions, Instructions, "Moves and selections of threads.", [], [];
     thread_atomic, Instructions, Instructions, "Atomics of threads.", [], [];
     thread_synchronisation, Instructions, Instructions, "Barriers and fences of threads.", [], [];
@@ -69,13 +69,13 @@ metrics! {
         [], [];
     warp_memory, Instructions, Instructions, "Loads and stores of warps.", [], [];
     warp_exchange, Instructions, Instructions, "Shuffles, votes and matches of warps.", [], [];
-    warp_special, Instructions, Instructions, "Approximated functions of warps.", [], [];
+    warp_special, Instructions, Instructions, "Approximate special functions of warps.", [], [];
     warp_move, Instructions, Instructions, "Moves and selections of warps.", [], [];
     warp_atomic, Instructions, Instructions, "Atomics of warps.", [], [];
     warp_synchronisation, Instructions, Instructions, "Barriers and fences of warps.", [], [];
     warp_tensor, Instructions, Instructions, "Matrix instructions of warps.", [], [];
     branch_uniformity, Percent, Instructions,
-        "Branches at which all threads of the warp went the same way.",
+        "Branches at which all threads of the warp took the same path.",
         [metric("smsp__sass_average_branch_targets_threads_uniform.pct")], [];
     tensor_instructions, Instructions, Instructions, "Instructions of tensor pipelines by warps.",
         [metric("sm__inst_executed_pipe_tensor.sum")], [];

@@ -2,7 +2,7 @@
 //! fields.
 //!
 //! CUPTI 12.9 lists the metrics of every chip from Volta to Blackwell.
-//! `tests/fixtures/profile/nvidia-metrics-cupti-12.9.txt` has its lists.
+//! `tests/fixtures/profile/nvidia-metrics-cupti-12.9.txt` contains these lists.
 
 #[macro_use]
 mod macros;

@@ -22,12 +22,12 @@ pub(super) const FFMA2: &str = "smsp__sass_thread_inst_executed_op_ffma2_pred_on
 
 pub(super) const TIME: &str = "gpu__time_duration.sum";
 
-// Operations of tensor cores by the type of the operands: a multiply-add is two, and with sparsity
-// the zeros count.
+// Operations of tensor cores by the type of the operands: a multiply-add counts as two, and with
+// sparsity the skipped zeros count, too.
 pub(super) const FP16: &str = "sm__ops_path_tensor_src_fp16.sum";
 pub(super) const FP16_TO_16: &str = "sm__ops_path_tensor_src_fp16_dst_fp16.sum";
 pub(super) const FP16_TO_32: &str = "sm__ops_path_tensor_src_fp16_dst_fp32.sum";
-/// Turing counts all types with f32 accumulation together.
+/// Turing's counter of all operations that accumulate in f32.
 pub(super) const TURING: &str = "sm__ops_path_tensor_src_fp16_bf16_tf32_dst_fp32.sum";
 pub(super) const BF16: &str = "sm__ops_path_tensor_src_bf16_dst_fp32.sum";
 pub(super) const TF32: &str = "sm__ops_path_tensor_src_tf32_dst_fp32.sum";

@@ -16,7 +16,7 @@ use crate::catalogue::{FieldGroup as F, MetricInfo, MetricUnit};
 
 metrics! {
     flop_count, Operations, Roofline,
-        "Floating-point operations: a fused multiply-add is two, a packed one twice as many.",
+        "Floating-point operations: a fused multiply-add counts as two, a packed one as four.",
         by_chip!(weighted), [at(F::Roofline, "flop_count_total")];
     flop_count_single, Operations, Roofline, "Operations on f32.",
         [weighted(SINGLE).until(90), weighted(SINGLE_PAIRS).on(100, 109),
@@ -42,9 +42,9 @@ metrics! {
     flop_rate, OperationsPerSecond, Roofline, "Floating-point operations per second.",
         by_chip!(quotient, DURATION), [scaled(F::Roofline, "gflops", 1e-9)];
     ideal_read_bytes, Bytes, Roofline,
-        "Bytes of the different sectors that the kernel reads: what a perfect cache would fetch.",
+        "Bytes of the distinct sectors that the kernel reads, which a perfect cache would fetch.",
         [], [];
-    ideal_write_bytes, Bytes, Roofline, "Bytes of the different sectors that the kernel writes.",
+    ideal_write_bytes, Bytes, Roofline, "Bytes of the distinct sectors that the kernel writes.",
         [], [];
     duration, Seconds, Timing, "Duration of the profiled launch.",
         [metric(TIME)],
@@ -53,7 +53,7 @@ metrics! {
     elapsed_cycles, Cycles, Timing, "Cycles of the profiled launch.",
         [metric("gpc__cycles_elapsed.max")], [at(F::Timing, "gpc_cycles_elapsed_max")];
     flop_count_tensor_half, Operations, Roofline,
-        "Operations of tensor cores on f16 and bf16; of Turing's also on tf32.",
+        "Operations of tensor cores on f16 and bf16.",
         [sum(&[FP16_TO_16, FP16_TO_32]).until(70), sum(&[FP16_TO_16, TURING]).on(75, 75),
          sum(&[FP16_TO_16, FP16_TO_32, BF16]).on(80, 89), sum(&[FP16, BF16]).on(90, 90),
          sum(&[FP16_TO_16, FP16_TO_32, BF16]).since(100)], [];
@@ -68,7 +68,7 @@ metrics! {
          sum(&[FP4, FP46_TO_16, FP46_TO_32, FP8_TO_16, FP8_TO_32]).since(120)], [];
     l2_bytes, Bytes, Roofline, "Bytes that L2 sent to the multiprocessors.",
         [weighted(&[("lts__lts2xbar_cycles_active.sum", 32.0)]).until(120)], [];
-    l1_bytes, Bytes, Roofline, "Bytes that L1 and shared memory gave to registers.",
+    l1_bytes, Bytes, Roofline, "Bytes that L1 and shared memory sent to registers.",
         [weighted(&[("l1tex__lsu_writeback_active.sum", 128.0)]).until(70),
          weighted(&[("l1tex__lsu_writeback_active_mem_lg.sum", 128.0)]).on(75, 89),
          weighted(&[("l1tex__lsu_writeback_active_mem_lgds.sum", 128.0)]).since(90)], [];
@@ -80,18 +80,18 @@ metrics! {
         [metric("lts__cycles_elapsed.avg.per_second")], [];
     dram_clock, Hertz, Roofline, "Clock of device memory during the profiled launch.",
         [metric("dram__cycles_elapsed.avg.per_second").discrete()], [];
-    peak_single, OperationsPerCycle, Roofline, "Most operations on f32 of all multiprocessors.",
+    peak_single, OperationsPerCycle, Roofline, "Peak operations on f32 of all multiprocessors.",
         [weighted(&[("sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained", 2.0)])],
         [];
-    peak_double, OperationsPerCycle, Roofline, "Most operations on f64 of all multiprocessors.",
+    peak_double, OperationsPerCycle, Roofline, "Peak operations on f64 of all multiprocessors.",
         [weighted(&[("sm__sass_thread_inst_executed_op_dfma_pred_on.sum.peak_sustained", 2.0)])],
         [];
     peak_half, OperationsPerCycle, Roofline,
-        "Most operations on packed f16 of all multiprocessors outside tensor cores.",
+        "Peak operations on packed f16 of all multiprocessors outside tensor cores.",
         [weighted(&[("sm__sass_thread_inst_executed_op_hfma_pred_on.sum.peak_sustained", 4.0)])],
         [];
     peak_tensor_half, OperationsPerCycle, Roofline,
-        "Most operations of all tensor cores on f16, without sparsity.",
+        "Peak operations of all tensor cores on f16, without sparsity.",
         [metric("sm__ops_path_tensor_src_fp16_dst_fp32.sum.peak_sustained").until(70),
          metric("sm__ops_path_tensor_src_fp16_bf16_tf32_dst_fp32.sum.peak_sustained").on(75, 75),
          metric("sm__ops_path_tensor_src_fp16_dst_fp32_sparsity_off.sum.peak_sustained")
@@ -103,7 +103,7 @@ metrics! {
          metric("sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_off.sum.peak_sustained")
              .since(120)], [];
     peak_tensor_tf32, OperationsPerCycle, Roofline,
-        "Most operations of all tensor cores on tf32, without sparsity.",
+        "Peak operations of all tensor cores on tf32, without sparsity.",
         [metric("sm__ops_path_tensor_src_tf32_dst_fp32_sparsity_off.sum.peak_sustained")
              .on(80, 89),
          metric("sm__ops_path_tensor_op_hgmma_src_tf32_dst_fp32_sparsity_off.sum.peak_sustained")
@@ -113,10 +113,10 @@ metrics! {
          metric("sm__ops_path_tensor_op_hmma_src_tf32_dst_fp32_sparsity_off.sum.peak_sustained")
              .since(120)], [];
     peak_tensor_double, OperationsPerCycle, Roofline,
-        "Most operations of all tensor cores on f64.",
+        "Peak operations of all tensor cores on f64.",
         [metric("sm__ops_path_tensor_src_fp64.sum.peak_sustained").since(80)], [];
     peak_tensor_fp8, OperationsPerCycle, Roofline,
-        "Most operations of all tensor cores on floats of 8 bits, without sparsity.",
+        "Peak operations of all tensor cores on floats of 8 bits, without sparsity.",
         [metric("sm__ops_path_tensor_src_fp8_sparsity_off.sum.peak_sustained").on(89, 90),
          metric(
              "sm__ops_path_tensor_op_utcqmma_src_fp4_fp6_fp8_dst_fp32_sparsity_off.sum\
@@ -125,12 +125,12 @@ metrics! {
          .on(100, 119),
          metric("sm__ops_path_tensor_src_fp8_dst_fp32_sparsity_off.sum.peak_sustained")
              .since(120)], [];
-    peak_dram, BytesPerCycle, Roofline, "Most bytes of all channels of device memory.",
+    peak_dram, BytesPerCycle, Roofline, "Peak bytes of all channels of device memory.",
         [metric("dram__bytes.sum.peak_sustained").discrete()], [];
-    peak_l2, BytesPerCycle, Roofline, "Most bytes that L2 can send to the multiprocessors.",
+    peak_l2, BytesPerCycle, Roofline, "Peak bytes that L2 sends to the multiprocessors.",
         [weighted(&[("lts__lts2xbar_cycles_active.sum.peak_sustained", 32.0)]).until(120)], [];
     peak_l1, BytesPerCycle, Roofline,
-        "Most bytes that L1 and shared memory of all multiprocessors can give to registers.",
+        "Peak bytes that L1 and shared memory of all multiprocessors send to registers.",
         [weighted(&[("l1tex__lsu_writeback_active.sum.peak_sustained", 128.0)]).until(70),
          weighted(&[("l1tex__lsu_writeback_active_mem_lg.sum.peak_sustained", 128.0)]).on(75, 89),
          weighted(&[("l1tex__lsu_writeback_active_mem_lgds.sum.peak_sustained", 128.0)])

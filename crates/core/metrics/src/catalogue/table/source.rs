@@ -26,7 +26,8 @@ pub(super) const fn ratio(above: &'static str, below: &'static str) -> ChipFormu
     of(Formula::Ratio(above, below, 1.0))
 }
 
-/// Returns the percentage of resident warps per issued instruction that waited.
+/// Returns the percentage of resident warps that waited, from the number of waiting warps per
+/// issued instruction.
 pub(super) const fn stalled(warps_per_issue: &'static str) -> ChipFormula {
     of(Formula::Ratio(warps_per_issue, "smsp__average_warp_latency_per_inst_issued.ratio", 100.0))
 }

@@ -1,11 +1,11 @@
-//! Metrics of warps' stalls, and of the schedulers' choice of warps.
+//! Metrics of the reasons for stalls, and of the schedulers.
 
 use super::source::{at, metric, stalled};
 use crate::catalogue::MetricGroup::{Scheduler, Stall};
 use crate::catalogue::{FieldGroup as F, MetricInfo, MetricUnit};
 
 /// Defines rows of stall reasons: the percentage of all warps that wait for each. Nsight Compute's
-/// own sections compute it from warps per issued instruction.
+/// own sections compute it from the numbers of warps per issued instruction.
 macro_rules! stalls {
     ($($id:ident, $reason:literal, $description:literal,
        [$($chips:ident($($chip:literal),*))?], [$($field:expr),*];)*) => {
@@ -45,7 +45,8 @@ stalls! {
         [], [at(F::Stall, "stall_short_scoreboard_pct")];
     stall_barrier, "barrier", "Warps that waited at a barrier.",
         [], [at(F::Stall, "stall_barrier_pct")];
-    stall_not_selected, "not_selected", "Warps that could have issued, but another one did.",
+    stall_not_selected, "not_selected", "Warps that could have issued, while the scheduler chose \
+                                         another one.",
         [], [at(F::Stall, "stall_not_selected_pct")];
     stall_selected, "selected", "Warps that issued.",
         [], [];
@@ -62,9 +63,9 @@ stalls! {
         [], [];
     stall_tex_throttle, "tex_throttle", "Warps that waited for the queue of textures.",
         [], [];
-    stall_dispatch_stall, "dispatch_stall", "Warps that the dispatcher held back.",
+    stall_dispatch_stall, "dispatch_stall", "Warps that the dispatch unit held back.",
         [], [];
-    stall_drain, "drain", "Warps that waited at their end for stores to leave.",
+    stall_drain, "drain", "Warps that had exited and waited for their stores to complete.",
         [], [];
     stall_branch_resolving, "branch_resolving", "Warps that waited for the target of a branch.",
         [], [];
@@ -73,7 +74,7 @@ stalls! {
         [], [];
     stall_imc_miss, "imc_miss", "Warps that waited for constants.",
         [until(90)], [];
-    stall_gmma, "gmma", "Warps that waited for a tensor instruction of their group.",
+    stall_gmma, "gmma", "Warps that waited for a tensor instruction of their warp group.",
         [on(90, 90)], [];
     stall_sleeping, "sleeping", "Warps that slept.",
         [], [];

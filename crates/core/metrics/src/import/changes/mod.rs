@@ -1,9 +1,10 @@
-//! What changed between two reports, sorted by what explains the time. The main type is
-//! [`Changes`].
+//! Finds the differences between two reports, and sorts them by how well they explain the change of
+//! the time. The main type is [`Changes`].
 //!
-//! A metric explains a change of time if its own change would make that change: twice the bytes
-//! take twice the time, and half the throughput does, too. `explains` is 1 where both ratios are
-//! equal, and 0 where the metric did not change, went the other way, or changed far more.
+//! A metric explains a change of the time if its own change would cause it: twice the bytes take
+//! twice the time, and so does half the throughput. `explains` is 1 if both ratios are equal. It is
+//! smaller the more they differ, and 0 if the metric did not change or changed in the opposite
+//! direction.
 
 use std::collections::BTreeMap;
 
@@ -15,42 +16,42 @@ use crate::nsys::NsysRow;
 use crate::roofline::BoundBy;
 use crate::types::{DeviceMetrics, Metric};
 
-/// Most changed metrics of a kernel.
+/// Maximum number of changed metrics of a kernel.
 const MAX_CHANGES: usize = 20;
-/// Most kernels.
+/// Maximum number of kernels.
 const MAX_KERNELS: usize = 200;
-/// Least relative change of a metric.
+/// Minimum relative change of a metric.
 const CHANGED_FROM: f64 = 0.02;
-/// Least relative change of a time that metrics are asked to explain.
+/// Minimum relative change of the time that metrics can explain.
 const TIME_FROM: f64 = 0.01;
 
-/// What changed from one report to another.
+/// Differences between two reports.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Changes {
-    /// Kernels of both reports, the largest change of their total time first.
+    /// Kernels that are in both reports, the largest change of the total time first.
     pub kernels: Vec<KernelChange>,
-    /// Kernels of the first report alone.
+    /// Kernels that are only in the first report.
     pub gone: Vec<String>,
-    /// Kernels of the second report alone.
+    /// Kernels that are only in the second report.
     pub new: Vec<String>,
     /// Caveats.
     pub notes: Vec<String>,
 }
 
-/// What changed in a kernel.
+/// Differences of a kernel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KernelChange {
-    /// The kernel, as the second report names it.
+    /// Name of the kernel in the second report.
     pub kernel: String,
-    /// Launches before and after.
+    /// Numbers of launches before and after.
     pub launches: [u64; 2],
     /// Time of all launches before and after, seconds.
     pub total_seconds: [f64; 2],
-    /// Time of one launch after, by that before.
+    /// Mean time of a launch after, divided by that before.
     pub time_ratio: f64,
-    /// What limits the kernel before and after, if the reports have it.
+    /// Resource that limits the kernel before and after, if the reports contain it.
     pub bound_by: [Option<BoundBy>; 2],
-    /// Metrics that changed, those that explain the time first. Counts are of one launch.
+    /// Metrics that changed, those that explain the time best first. Counts are per launch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<MetricChange>,
 }
@@ -63,20 +64,20 @@ pub struct MetricChange {
     pub unit: &'static str,
     pub before: f64,
     pub after: f64,
-    /// After by before. Absent if it was 0.
+    /// Value after divided by value before. Absent if the latter is 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
-    /// Part of the change of time that the metric's own change would make, from 0 to 1.
+    /// How well the change of the metric explains the change of the time, from 0 to 1.
     pub explains: f64,
 }
 
 /// Reasons why two reports cannot be compared.
 #[derive(Debug, Clone, Copy, thiserror::Error, PartialEq, Eq)]
 pub enum ChangesError {
-    /// The reports are of different tools, or have no kernels.
+    /// The reports are from different tools, or contain no kernels.
     #[error(
-        "both files must have kernels of one tool: two pages of Nsight Compute, or two tables of \
-         kernels of Nsight Systems (`--report cuda_gpu_kern_sum`)"
+        "both files must contain kernels from the same tool: two pages of Nsight Compute, or two \
+         tables of kernels of Nsight Systems (`--report cuda_gpu_kern_sum`)"
     )]
     Different,
 }
@@ -89,10 +90,9 @@ struct Side<'a> {
     metrics: Option<&'a BTreeMap<String, Metric>>,
 }
 
-/// Returns what changed from `before` to `after`.
+/// Returns the differences from `before` to `after`.
 ///
-/// # Errors
-/// The reports are of different tools, or have no kernels.
+/// # Errors The reports are from different tools, or contain no kernels.
 pub fn changes(before: &Imported, after: &Imported) -> Result<Changes, ChangesError> {
     if std::mem::discriminant(before) != std::mem::discriminant(after) {
         return Err(ChangesError::Different);
@@ -101,7 +101,7 @@ pub fn changes(before: &Imported, after: &Imported) -> Result<Changes, ChangesEr
     let mut notes = Vec::new();
     let mut changes =
         Changes { kernels: Vec::new(), gone: Vec::new(), new: Vec::new(), notes: Vec::new() };
-    // One kernel in each report may have been renamed.
+    // If each report has a single kernel, the kernel may have been renamed.
     let renamed = match (old.keys().next().copied(), new.keys().next().copied()) {
         (Some(a), Some(b)) if old.len() == 1 && new.len() == 1 && a != b => Some(a),
         _ => None,
@@ -112,7 +112,10 @@ pub fn changes(before: &Imported, after: &Imported) -> Result<Changes, ChangesEr
             continue;
         };
         if let Some(renamed) = renamed {
-            notes.push(format!("`{renamed}` is compared with `{name}`: each is the only kernel"));
+            notes.push(format!(
+                "`{renamed}` is compared with `{name}`: each is the only kernel of \
+                                its report"
+            ));
         }
         changes.kernels.push(change(name, &before, &after));
     }
@@ -123,7 +126,10 @@ pub fn changes(before: &Imported, after: &Imported) -> Result<Changes, ChangesEr
         list.truncate(MAX_KERNELS);
     }
     if changes.kernels.len() > MAX_KERNELS {
-        notes.push(format!("{} more kernels changed less", changes.kernels.len() - MAX_KERNELS));
+        notes.push(format!(
+            "{} more kernels, which changed less, are left out",
+            changes.kernels.len() - MAX_KERNELS
+        ));
         changes.kernels.truncate(MAX_KERNELS);
     }
     changes.notes = notes;
@@ -157,7 +163,7 @@ fn of_ncu<'a>(
     verdicts.iter().filter_map(side).collect()
 }
 
-/// Rows of one name are of different sizes of grid, or of several tables.
+/// Rows with the same name differ in the size of the grid, or are from several tables.
 fn of_nsys(rows: &[NsysRow]) -> BTreeMap<&str, Side<'_>> {
     let mut sides: BTreeMap<&str, Side<'_>> = BTreeMap::new();
     for row in rows {
@@ -212,7 +218,7 @@ fn metric(info: &MetricInfo, [before, after]: [f64; 2], time: f64) -> Option<Met
     Some(MetricChange { metric: info.id, unit: info.unit.name(), before, after, ratio, explains })
 }
 
-/// Returns the part of a change of time that the change of a metric would make.
+/// Returns how well the change of a metric explains a change of the time.
 fn explains(info: &MetricInfo, ratio: f64, time: f64) -> f64 {
     let time = time.ln();
     if ratio <= 0.0 || !time.is_finite() || time.abs() < TIME_FROM {
@@ -224,19 +230,19 @@ fn explains(info: &MetricInfo, ratio: f64, time: f64) -> f64 {
         Effect::None => return 0.0,
     };
     let part = made / time;
-    // What changed more than the time did is less of an explanation.
+    // A metric that changed more than the time did explains it less.
     let part = if part > 1.0 { 1.0 / part } else { part };
     part.clamp(0.0, 1.0)
 }
 
-/// How a metric acts on the time.
+/// Effect of a metric on the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
-    /// More of it takes longer.
+    /// A larger value takes more time.
     Work,
-    /// More of it takes less time.
+    /// A larger value takes less time.
     Rate,
-    /// It has no direction.
+    /// The effect is not known.
     None,
 }
 

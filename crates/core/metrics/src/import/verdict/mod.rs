@@ -1,5 +1,5 @@
-//! What limits the kernels of a report: bound, roofline, stalls, occupancy, advice. The main type
-//! is [`ImportedVerdict`].
+//! Finds what limits the kernels of a report: bound, roofline, stalls, occupancy and advice. The
+//! main type is [`ImportedVerdict`].
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::roofline::{self, BoundBy, Roofline};
 use crate::types::{DeviceMetrics, Metric};
 use warpgauge_model::{DeviceInfo, DeviceKind, SmLimits, Target};
 
-/// Most stall reasons of a kernel.
+/// Maximum number of stall reasons of a kernel.
 const MAX_STALLS: usize = 3;
-/// Least share of a stall reason, percent.
+/// Minimum share of a stall reason, percent.
 const STALLS_FROM: f64 = 5.0;
-/// Most rules of all kernels.
+/// Maximum number of rules of all kernels.
 const MAX_RULES: usize = 1_000;
 
-/// Limits of the resident blocks, with their names.
+/// Metrics that limit the number of resident blocks, with the names of the resources.
 const LIMITS: [(&str, &str); 5] = [
     ("occupancy_limit_registers", "registers"),
     ("occupancy_limit_shared_memory", "shared memory"),
@@ -29,23 +29,23 @@ const LIMITS: [(&str, &str); 5] = [
     ("occupancy_limit_barriers", "barriers"),
 ];
 
-/// What limits a kernel, from all of its launches.
+/// Analysis of what limits a kernel, based on all its launches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ImportedVerdict {
-    /// The kernel, as the tool names it.
+    /// Name of the kernel in the tool's output.
     pub kernel: String,
-    /// Profiled launches.
+    /// Number of profiled launches.
     pub launches: u32,
-    /// Time of all launches, seconds. Absent if a launch has none.
+    /// Time of all launches, seconds. Absent if the time of a launch is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_seconds: Option<f64>,
-    /// That time as a percentage of the time of all kernels.
+    /// `total_seconds` as a percentage of the time of all kernels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_pct: Option<f64>,
-    /// What limits the kernel. Absent if it is not known.
+    /// Resource that limits the kernel. Absent if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound_by: Option<BoundBy>,
-    /// The rule and the numbers behind `bound_by`, or why it is not known.
+    /// Rule and numbers behind `bound_by`, or the reason why it is not known.
     pub bound_reason: String,
     /// Floating-point operations of all launches.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,13 +53,13 @@ pub struct ImportedVerdict {
     /// Floating-point operations per byte of device memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arithmetic_intensity: Option<f64>,
-    /// Reasons for which most warps waited, the most frequent first.
+    /// Most frequent reasons why warps waited, in decreasing order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub top_stalls: Vec<TopStall>,
-    /// What limits the resident blocks.
+    /// Resources that limit the number of resident blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub occupancy_limiter: Option<OccupancyLimiter>,
-    /// Operations and bytes against the peaks of the device.
+    /// Operations and bytes compared with the peaks of the device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roofline: Option<Roofline>,
     /// Observations with their evidence, the largest share first.
@@ -67,25 +67,26 @@ pub struct ImportedVerdict {
     pub advice: Vec<Advice>,
 }
 
-/// A reason for which warps waited.
+/// A reason why warps waited.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TopStall {
     /// Metric of the catalogue: `stall_long_scoreboard`.
     pub metric: String,
-    /// Percentage of the resident warps for each issued instruction.
+    /// Percentage of the resident warps that waited for this reason.
     pub pct: f64,
 }
 
-/// What limits the resident blocks of a multiprocessor.
+/// Resources that limit the number of resident blocks of a multiprocessor.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OccupancyLimiter {
-    /// `registers`, `shared memory`, `warps`, `blocks`, `barriers`: those with the least number.
+    /// `registers`, `shared memory`, `warps`, `blocks`, `barriers`: those that allow the fewest
+    /// blocks.
     pub names: Vec<&'static str>,
-    /// Blocks that fit.
+    /// Number of blocks that fit.
     pub blocks: f64,
 }
 
-/// Returns a verdict for each kernel, those that took longest first.
+/// Returns a verdict for each kernel, the longest total time first.
 pub(super) fn verdicts(metrics: &DeviceMetrics, kernels: &[NcuKernel]) -> Vec<ImportedVerdict> {
     let mut by_name: BTreeMap<&str, &NcuKernel> = BTreeMap::new();
     for kernel in kernels {
@@ -136,7 +137,7 @@ fn verdict(
 }
 
 fn top_stalls(metrics: &BTreeMap<String, Metric>) -> Vec<TopStall> {
-    // A warp that is selected does not wait.
+    // A selected warp does not wait.
     let waits = |name: &str| name.starts_with("stall_") && name != "stall_selected";
     let stalls = metrics.iter().filter(|(name, _)| waits(name)).filter_map(|(name, metric)| {
         let pct = metric.value.filter(|pct| *pct >= STALLS_FROM)?;
@@ -155,7 +156,8 @@ fn limiter(values: Values<'_>) -> Option<OccupancyLimiter> {
     Some(OccupancyLimiter { names, blocks })
 }
 
-/// Returns what the page has of the device. A property that it lacks is 0, which no analysis uses.
+/// Returns the properties of the device that the page contains. All others are 0, which no analysis
+/// uses.
 fn device(kernel: &NcuKernel) -> DeviceInfo {
     let attribute = |name: &str| {
         kernel.values.get(&format!("device__attribute_{name}")).copied().unwrap_or(0.0)
@@ -195,7 +197,8 @@ fn device(kernel: &NcuKernel) -> DeviceInfo {
     }
 }
 
-/// Returns the findings of the tool's rules, each once with the number of its launches.
+/// Returns the findings of the tool's rules. Each occurs once, with the number of launches that
+/// have it.
 pub(super) fn rules(kernels: &[NcuKernel]) -> Vec<KernelRule> {
     let mut places: BTreeMap<(&str, &str, &str, &str, String), usize> = BTreeMap::new();
     let mut rules: Vec<KernelRule> = Vec::new();

@@ -1,8 +1,8 @@
 //! Parses the console text of Nsight Compute: kernels, sections, and their tables of fixed width.
 //! The main function is [`parse_console`].
 //!
-//! The rows are read as those of a details page. Versions before 2022 write the tables without a
-//! head, and the launch without its sizes.
+//! The rows are interpreted like those of a details page. Versions before 2022 write tables without
+//! a head, and launches without their sizes.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::csv::{Columns, MAX_CELLS, NcuCsvError, NcuPage, NcuReport};
 use super::details;
 use crate::text::{Notes, Record, TableColumns};
 
-/// Columns of the details page that the text is brought into.
+/// Columns of the details page into which the text is converted.
 const HEADER: [&str; 17] = [
     "ID",
     "Process ID",
@@ -30,12 +30,12 @@ const HEADER: [&str; 17] = [
     "Rule Type",
     "Rule Description",
 ];
-/// Column of the section; those before it describe the launch.
+/// Index of the section's column; the columns before it describe the launch.
 const SECTION: usize = 10;
-/// Most characters of a rule's text.
+/// Maximum number of characters of a rule's text.
 const MAX_RULE: usize = 4_000;
 
-/// Returns whether a text has the tables that Nsight Compute prints to the console.
+/// Returns whether a text contains the tables that Nsight Compute prints to the console.
 pub fn looks_like_console(text: &str) -> bool {
     if !text.contains(", Context ") {
         return false;
@@ -97,11 +97,11 @@ struct Reader<'a> {
     launches: usize,
     process: (Cow<'a, str>, Cow<'a, str>),
     section: &'a str,
-    /// The table that is open: its first line, and its columns.
+    /// First line and columns of the open table.
     open: Option<(usize, TableColumns)>,
-    /// Whether the open table has other columns than metrics.
+    /// Whether the open table is not a table of metrics.
     other: bool,
-    /// Rows of the open table.
+    /// Whether the open table has rows.
     filled: bool,
     rule: Option<(usize, &'a str, String)>,
     skipped: usize,
@@ -152,7 +152,8 @@ impl<'a> Reader<'a> {
         self.section = "";
     }
 
-    /// Takes a line of dashes, which begins a table, stands below its head, or ends it.
+    /// Processes a line of dashes, which begins a table, separates its head from its rows, or ends
+    /// it.
     fn dashes(&mut self, number: usize, columns: TableColumns) {
         match &self.open {
             None => {
@@ -160,7 +161,7 @@ impl<'a> Reader<'a> {
                 self.filled = false;
                 self.open = Some((number, columns));
             }
-            // The head stands between the first two lines of dashes.
+            // The head is between the first two lines of dashes.
             Some(_) if !self.filled => {}
             Some(_) => self.open = None,
         }
@@ -198,7 +199,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Takes a line of a rule: `OPT   Est. Speedup: …`, and the lines that continue it.
+    /// Processes the first line of a rule, `OPT Est. Speedup: …`, or one that continues it.
     fn text(&mut self, number: usize, line: &'a str) {
         let text = line.trim();
         let kind = text.split(' ').next().unwrap_or_default();
@@ -224,7 +225,7 @@ impl<'a> Reader<'a> {
         let text: String = text.chars().take(MAX_RULE).collect();
         let [section, name, kind] = [self.section, self.section, kind].map(Cow::Borrowed);
         let none = || Cow::Borrowed("");
-        // The number of rules is bounded like that of the rows, and one too many is left out.
+        // The limit on the number of rows includes rules, and rules beyond it are left out.
         let _ = self.put(line, [section, none(), none(), none(), name, kind, Cow::Owned(text)]);
     }
 }

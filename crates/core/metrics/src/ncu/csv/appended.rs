@@ -40,7 +40,7 @@ fn each_page_is_read_with_its_own_header_and_units() {
 fn a_launch_in_two_pages_is_one_launch() {
     let twice = parse_csv(&format!("{RAW}\n{RAW}")).unwrap();
     assert_eq!(twice.kernels, parse_csv(RAW).unwrap().kernels);
-    assert!(twice.notes[0].contains("6 of its launches stand in a page before"), "{twice:?}");
+    assert!(twice.notes[0].contains("6 of its launches are also in an earlier page"), "{twice:?}");
 
     let page = |metric: &str, unit: &str, value: &str| {
         format!(
@@ -56,7 +56,7 @@ fn a_launch_in_two_pages_is_one_launch() {
     let rerun = page("smsp__inst_executed.sum", "inst", "\"1400.00\",\"5\"");
     let apart = parse_csv(&format!("{other}{rerun}")).unwrap();
     assert_eq!(apart.kernels.len(), 2);
-    assert!(apart.notes[0].contains("launches of their own"), "{:?}", apart.notes);
+    assert!(apart.notes[0].contains("separate launches"), "{:?}", apart.notes);
 
     // Details and raw pages of two real runs give the kernels of both, unmixed.
     let both = parse_csv(&format!("{DETAILS}\n{RAW}")).unwrap();
@@ -91,8 +91,8 @@ fn lines_that_are_left_out_are_told() {
     assert_eq!(
         report.notes,
         [
-            "line 8: `\"2\",\"k` is cut off, or has a quote that stays open: it is left out",
-            "line 10: `hello, world` is no row of the page: it is left out",
+            "line 8: `\"2\",\"k` is cut off, or has an unclosed quote: it is left out",
+            "line 10: `hello, world` is not a row of the page: it is left out",
         ]
     );
     // The last row of a file was cut off, so its last number may have lost digits.
@@ -131,12 +131,12 @@ fn pages_that_were_saved_anew() {
 #[test]
 fn values_that_cannot_be_are_left_out_and_told() {
     for (metric, unit, cell, why) in [
-        ("dram__cycles_elapsed.avg.per_second", "ns", "3.2", "its unit `ns` is no frequency"),
+        ("dram__cycles_elapsed.avg.per_second", "ns", "3.2", "its unit `ns` is not a frequency"),
         (DURATION, "ns", "-5", "it is negative"),
-        ("dram__bytes.sum", "%", "5", "its unit `%` is no number of bytes"),
-        ("l1tex__t_sector_hit_rate.pct", "%", "250", "250 % is more than it can be"),
-        (REGISTERS, "register/thread", "33554432", "33554432 is not from 0 to 255"),
-        ("launch__block_size", "", "128", "it says 128, and the column Block Size 256"),
+        ("dram__bytes.sum", "%", "5", "its unit `%` is not a number of bytes"),
+        ("l1tex__t_sector_hit_rate.pct", "%", "250", "250 % exceeds the possible maximum"),
+        (REGISTERS, "register/thread", "33554432", "33554432 is not between 0 and 255"),
+        ("launch__block_size", "", "128", "its value is 128, but the column Block Size gives 256"),
     ] {
         let text = format!(
             "ID,Kernel Name,Block Size,{metric},a__b.sum\n,,,{unit},\n0,k,\"(256, 1, 1)\",{cell},1\n"

@@ -1,5 +1,5 @@
-//! Finds CSV pages of Nsight Compute in a text, and parses the parts that both kinds share. The
-//! main type is [`NcuReport`].
+//! Finds CSV pages of Nsight Compute in a text, and parses the parts that both kinds of page have
+//! in common. The main type is [`NcuReport`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub const MAX_CELLS: usize = 4_000_000;
 pub struct NcuReport {
     /// Kinds of the pages; files may be concatenated.
     pub pages: Vec<NcuPage>,
-    /// Kernels in the order in which they ran; one that occurs in several pages is one entry.
+    /// Kernels in the order in which they ran. A launch that occurs in several pages has one entry.
     pub kernels: Vec<NcuKernel>,
     /// Number of lines outside of pages: the tool's log, and output of programs.
     pub other_lines: usize,
@@ -39,21 +39,21 @@ pub enum NcuPage {
 /// Reasons why a text is not a valid page.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NcuCsvError {
-    /// No line is a header.
+    /// The text contains no header.
     #[error(
-        "this is no CSV page of Nsight Compute: no line begins with the column `ID`; export with \
-         `ncu --import FILE --csv --page raw --print-units base`"
+        "this is not a CSV page of Nsight Compute: no line begins with the column `ID`; export \
+         with `ncu --import FILE --csv --page raw --print-units base`"
     )]
     NoHeader,
     /// There are no rows after the header.
-    #[error("the page holds no kernels: the header in line {line} is all there is of it")]
+    #[error("the page contains no kernels: no rows follow the header in line {line}")]
     NoKernels {
         /// Line of the header.
         line: usize,
     },
-    /// A raw page has no record of units, without which its numbers have no meaning.
+    /// A raw page has no row of units, without which its numbers have no meaning.
     #[error(
-        "line {line}: no record of units follows the header; export again with `--print-units base`"
+        "line {line}: no row of units follows the header; export again with `--print-units base`"
     )]
     NoUnits {
         /// Line of the header.
@@ -61,9 +61,9 @@ pub enum NcuCsvError {
     },
     /// The units row does not match the header.
     #[error(
-        "line {line}: units that are not those of the header in line {header}: the rows after \
-         them are of another page, whose header is missing; concatenate the whole \
-         files, or import each"
+        "line {line}: these units do not match the header in line {header}: the rows after them \
+         belong to another page, whose header is missing; concatenate whole files, or import each \
+         separately"
     )]
     UnitsTwice {
         line: usize,
@@ -73,7 +73,7 @@ pub enum NcuCsvError {
     /// A row belongs to another page.
     #[error(
         "line {line}: the row has {found} fields, and the header in line {header} has {columns}: \
-         it is of another page, or was changed; export again, or import each page alone"
+         it belongs to another page, or was modified; export again, or import each page separately"
     )]
     RowLength {
         line: usize,
@@ -84,24 +84,25 @@ pub enum NcuCsvError {
         /// Number of the header's columns.
         columns: usize,
     },
-    /// The page has means over launches instead of launches.
+    /// The page contains averages over launches instead of single launches.
     #[error(
-        "line {line}: this is a summary (`--print-summary`), which has means over several launches \
-         and not the launches; export with `ncu --import FILE --csv --page raw --print-units base`"
+        "line {line}: this is a summary (`--print-summary`), which contains averages over several \
+         launches instead of the launches; export with `ncu --import FILE --csv --page raw \
+         --print-units base`"
     )]
     Summary {
         /// Line of the header.
         line: usize,
     },
     /// A column occurs twice.
-    #[error("line {line}: the column `{column}` stands there twice")]
+    #[error("line {line}: the column `{column}` occurs twice")]
     ColumnTwice {
         /// Line of the header.
         line: usize,
         /// Name of the column.
         column: String,
     },
-    /// There are more columns than in any version.
+    /// There are more columns than in the output of any version.
     #[error("line {line}: more than {MAX_COLUMNS} columns")]
     TooManyColumns {
         /// Line of the header.
@@ -113,13 +114,13 @@ pub enum NcuCsvError {
          fewer metrics (`--metrics`)"
     )]
     TooManyCells { line: usize },
-    /// A field does not end within the limit.
+    /// A field exceeds the limit.
     #[error("line {line}: a field is longer than 64 KiB")]
     FieldTooLong { line: usize },
-    /// The numbers do not belong to a single locale.
+    /// The numbers are from different locales.
     #[error(
-        "{dot} and {comma} are not of one locale; export again with the environment variable \
-         LC_ALL=C"
+        "{dot} and {comma} are not from the same locale; export again with the environment \
+         variable LC_ALL=C"
     )]
     MixedLocales {
         /// A cell with a decimal point.
@@ -154,7 +155,7 @@ impl From<TooLong> for NcuCsvError {
 }
 
 /// Parses the pages of a text. It skips lines before the first header, and the tool's log. Every
-/// other line that is not a row gets a note.
+/// other line that is not a row is recorded in a note.
 ///
 /// # Errors
 /// See [`NcuCsvError`].
@@ -240,7 +241,7 @@ pub fn each_launch(
     let mut notes = Notes::default();
     let mut page = page;
     let mut rest = records.clone();
-    // The units precede the rows; what is between is the tool's log.
+    // The units precede the rows. Lines between the header and the units belong to the tool's log.
     while page.units().is_none() {
         let Some(record) = rest.next() else {
             return Err(NcuCsvError::NoUnits { line: first.line });
@@ -264,7 +265,7 @@ pub fn each_launch(
         left_out += usize::from(!whole(&record) && !record.text.trim().is_empty());
     }
     if left_out > 0 {
-        let text = format!("{left_out} lines are no whole rows of the page: they are left out");
+        let text = format!("{left_out} lines are not complete rows of the page and are left out");
         notes.add(format!("line {}", first.line), text);
     }
     let rows = || rest.clone().filter_map(Result::ok).filter(|record| whole(record));
@@ -277,13 +278,13 @@ pub fn looks_like_page(text: &str) -> bool {
     text.contains("Kernel Name") && Records::have(text, header)
 }
 
-/// Returns a record as the header of a page, with any separator of fields.
+/// Returns a record as the header of a page, whatever its separator is.
 fn header<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<Record<'a>> {
     record.text.contains("Kernel Name").then(|| records.recognise(record, is_header))?
 }
 
-/// Returns whether a record is a header. Programs that save the page again may add columns before
-/// its own.
+/// Returns whether a record is a header. Programs that save the page again may insert columns at
+/// the beginning.
 fn is_header(record: &Record<'_>) -> bool {
     let has = |name: &str| record.fields.iter().any(|field| field.trim() == name);
     !record.broken && has("ID") && has("Kernel Name")
@@ -320,7 +321,7 @@ impl<'a> Columns<'a> {
         let names: Vec<Cow<'a, str>> =
             header.fields.iter().map(|name| Cow::Owned(name.trim().to_owned())).collect();
         for (index, name) in names.iter().enumerate() {
-            // A trailing comma adds a column without a name.
+            // A trailing comma creates a column without a name.
             if !name.is_empty() && by_name.insert(name.to_string(), index).is_some() {
                 return Err(NcuCsvError::ColumnTwice { line, column: name.to_string() });
             }

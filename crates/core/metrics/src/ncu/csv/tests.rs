@@ -221,7 +221,7 @@ fn numbers_without_a_known_unit_are_no_values() {
     let text = page(&columns, &["", "", "", "Kfrob"], &[&["0", "k", "5", "5"]]);
     let kernel = first(&text);
     assert!(kernel.values.is_empty());
-    assert!(kernel.missing[DURATION].contains("no time"));
+    assert!(kernel.missing[DURATION].contains("not a time"));
     assert!(kernel.missing["a__b.sum"].contains("`Kfrob` is not known"));
     let no_units = page(&columns, &["0", "k", "5", "5"], &[]);
     assert_eq!(parse_csv(&no_units), Err(NcuCsvError::NoUnits { line: 1 }));

@@ -1,8 +1,9 @@
-//! Parses Nsight Compute's log: its progress, and why it stopped. The main type is [`NcuLog`].
+//! Parses Nsight Compute's log: its progress, and the reasons for failures. The main type is
+//! [`NcuLog`].
 
 use warpgauge_model::{Cause, Unavailable};
 
-/// Maximum number of lines that are read; the log has a line per profiled kernel.
+/// Maximum number of lines that are read. The log has a line for each profiled kernel.
 const MAX_LINES: usize = 200_000;
 /// Maximum number of kernels and metrics that are kept.
 const MAX_KEPT: usize = 10_000;
@@ -19,13 +20,13 @@ pub struct NcuLog {
     pub unreadable: Vec<String>,
     /// Files that it wrote.
     pub reports: Vec<String>,
-    /// Problems, worst first. The tool may have done its work in spite of them.
+    /// Problems, worst first. The tool may have finished its work in spite of them.
     pub problems: Vec<Unavailable>,
-    /// Exit code of the program under the tool, if the log has it.
+    /// Exit code of the profiled program, if the log contains it.
     pub application_code: Option<i32>,
 }
 
-/// Texts of several versions with their causes; the first match in a line is used.
+/// Messages of several versions with their causes; the first match in a line is used.
 const TEXTS: [(&str, Cause); 30] = [
     ("ERR_NVGPUCTRPERM", Cause::NoPermission),
     ("does not have permission to access NVIDIA GPU Performance Counters", Cause::NoPermission),
@@ -95,7 +96,8 @@ pub fn parse_log(text: &str) -> NcuLog {
     log
 }
 
-/// Returns the distance of a cause from the root: an application's failure has another reason.
+/// Returns the rank of a cause. Root causes have the lowest ranks; the failure of an application is
+/// the consequence of another cause.
 fn rank(cause: Cause) -> u8 {
     match cause {
         Cause::Unknown => 3,
@@ -126,7 +128,7 @@ fn cut(text: &str) -> String {
     text.chars().take(MAX_TEXT).collect()
 }
 
-/// Returns why the tool did no work, if the log has a reason.
+/// Returns the reason why the tool did not work, if the log contains one.
 pub fn cause(text: &str) -> Option<Cause> {
     let first = parse_log(text).problems.into_iter().next()?;
     first.cause()

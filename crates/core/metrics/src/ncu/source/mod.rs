@@ -8,46 +8,46 @@ use serde::Serialize;
 use super::csv::{MAX_COLUMNS, NcuCsvError};
 use crate::text::{Cell, Convention, Record, Records, Value, value};
 
-/// Most lines of code of all kernels.
+/// Maximum number of lines of code of all kernels.
 const MAX_LINES: usize = 200_000;
-/// Most counters of all lines.
+/// Maximum number of counters of all lines.
 const MAX_VALUES: usize = 1_000_000;
-/// Most characters of a line of code.
+/// Maximum number of characters of a line of code.
 const MAX_CODE: usize = 400;
 
-/// Columns that are no counters.
+/// Columns that are not counters.
 const DESCRIPTION: [&str; 5] = ["#", "Address", "Source", "File", "Line"];
 
 /// Counters of each line of code.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SourcePage {
-    /// The kernels, in the order of the file.
+    /// Kernels, in the order of the file.
     pub kernels: Vec<SourcePageKernel>,
     /// Lines that were left out, and caveats.
     pub notes: Vec<String>,
 }
 
-/// Lines of a kernel.
+/// Source lines of a kernel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SourcePageKernel {
-    /// The kernel, as the tool names it.
+    /// Name of the kernel in the tool's output.
     pub kernel: String,
     /// Lines of code with counters, in their order.
     pub lines: Vec<SourceLine>,
 }
 
-/// A line of code: of source, PTX or machine code, as the page has it.
+/// A line of source code, PTX or machine code, depending on the page.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SourceLine {
-    /// Number of the line, if the page has it.
+    /// Number of the line, if the page contains it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
-    /// Address of the instruction, if the page has it.
+    /// Address of the instruction, if the page contains it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// The code.
     pub source: String,
-    /// Counters by the names of their columns. Those without a number are absent.
+    /// Counters by the names of their columns. Counters without a number are absent.
     pub counters: BTreeMap<String, f64>,
 }
 
@@ -62,7 +62,7 @@ fn header<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<Record<'
     words.then(|| records.recognise(record, is_header))?
 }
 
-/// Returns whether a record is a header: code, and counters of it.
+/// Returns whether a record is a header, with columns of code and of counters.
 fn is_header(record: &Record<'_>) -> bool {
     let has = |name: &str| record.fields.iter().any(|field| field.trim() == name);
     !record.broken
@@ -115,12 +115,12 @@ pub fn parse_source(text: &str) -> Result<SourcePage, NcuCsvError> {
         return Err(NcuCsvError::NoHeader);
     }
     page.notes.push(
-        "this is a source page: it has counters of each line and no metrics of the kernel, for \
-         which `ncu --import FILE --csv --page raw --print-units base` exports another"
+        "this is a source page: it has counters of each line, but no metrics of the kernel; `ncu \
+         --import FILE --csv --page raw --print-units base` exports a page with them"
             .to_owned(),
     );
     if left_out > 0 {
-        page.notes.push(format!("{left_out} lines are no whole rows: they are left out"));
+        page.notes.push(format!("{left_out} lines are not complete rows and are left out"));
     }
     Ok(page)
 }

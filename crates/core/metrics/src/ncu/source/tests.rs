@@ -28,6 +28,6 @@ fn rows_that_are_cut_are_left_out() {
     let cut = &PAGE[..PAGE.len() - 6];
     let page = parse_source(cut).unwrap();
     assert_eq!(page.kernels[1].lines, []);
-    assert_eq!(page.notes[1], "1 lines are no whole rows: they are left out");
+    assert_eq!(page.notes[1], "1 lines are not complete rows and are left out");
     assert!(!looks_like_source("\"Kernel Name\",\"k\"\nhello\n"));
 }

@@ -14,7 +14,7 @@ use warpgauge_model::Unavailable;
 
 /// Maximum number of rows of all tables.
 pub const MAX_ROWS: usize = 4_000_000;
-/// Maximum number of activities of a trace that are listed; times are of all of them.
+/// Maximum number of activities of a trace that are listed. Times include all of them.
 pub const MAX_TRACE: usize = 50_000;
 /// Maximum number of rows of all other tables.
 const MAX_LISTED: usize = 1_000_000;
@@ -30,16 +30,16 @@ pub struct NsysReport {
     pub kernels: Vec<NsysRow>,
     /// Copies and fills; seconds.
     pub memory_time: Vec<NsysRow>,
-    /// Copies and fills; bytes, which the tool rounds to thousands.
+    /// Copies and fills; bytes, which the tool rounds to multiples of 1,000.
     pub memory_size: Vec<NsysRow>,
     /// Calls of the API; seconds.
     pub api: Vec<NsysRow>,
-    /// Single activities of the GPU.
+    /// Activities of the GPU, one by one.
     pub trace: Vec<NsysEvent>,
     /// Activities of the GPU that are not in `trace`, because there are too many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_left_out: Option<u64>,
-    /// Start, duration and whether it is a kernel, of each activity by its device; seconds.
+    /// Start and duration of each activity in seconds, and whether it is a kernel; by device.
     #[serde(skip)]
     pub activities: BTreeMap<String, Vec<(f64, f64, bool)>>,
     /// Launches by kernel.
@@ -48,7 +48,7 @@ pub struct NsysReport {
     pub problems: Vec<Unavailable>,
     /// Lines that were left out, and caveats.
     pub notes: Vec<String>,
-    /// Number of tables in `trace`: each may have another origin of time.
+    /// Number of tables in `trace`. Each of them may have a different origin of time.
     #[serde(skip)]
     pub traces: usize,
 }
@@ -56,15 +56,15 @@ pub struct NsysReport {
 /// Reasons why a text cannot be imported.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NsysError {
-    /// The text has neither a table nor a message that explains why.
+    /// The text contains neither a table nor a message that explains this.
     #[error(
-        "this is no output of Nsight Systems' `stats`: no line has the columns of one of its \
-         reports; export with `nsys stats --format csv --force-export=true FILE`"
+        "this is not output of `nsys stats`: no line contains the columns of one of its reports; \
+         export with `nsys stats --format csv --force-export=true FILE`"
     )]
     NoTable,
-    /// The text has only other tables.
+    /// The text contains only tables that are not supported.
     #[error(
-        "line {line}: this table is of {what}, and not of what a GPU did; export with \
+        "line {line}: this table is about {what}, and not about activities of a GPU; export with \
          `nsys stats --format csv --report cuda_gpu_kern_sum --report cuda_gpu_trace FILE`"
     )]
     OtherTable {
@@ -84,14 +84,14 @@ pub enum NsysError {
         line: usize,
     },
     /// A column occurs twice.
-    #[error("line {line}: the column `{column}` stands there twice")]
+    #[error("line {line}: the column `{column}` occurs twice")]
     ColumnTwice {
         /// Line of the header.
         line: usize,
         column: String,
     },
-    /// The unit is of another quantity.
-    #[error("line {line}, {column}: the header's unit is of no {what}; export again")]
+    /// The unit is that of another quantity.
+    #[error("line {line}, {column}: the header's unit is not that of a {what}; export again")]
     WrongUnit {
         line: usize,
         column: String,
@@ -108,15 +108,15 @@ pub enum NsysError {
         what: &'static str,
     },
     /// A cell is not a number.
-    #[error("line {line}, {column}: `{cell}` is no number")]
+    #[error("line {line}, {column}: `{cell}` is not a number")]
     BadNumber { line: usize, column: String, cell: String },
     /// A column of numbers has no unit.
-    #[error("line {line}, {column}: the header tells no unit that is known")]
+    #[error("line {line}, {column}: the header contains no known unit")]
     NoUnit { line: usize, column: String },
     /// There are too many rows.
     #[error("line {line}: more than {MAX_ROWS} rows; leave out the report `cuda_gpu_trace`")]
     TooManyRows { line: usize },
-    /// A field does not end within the limit.
+    /// A field exceeds the limit.
     #[error("line {line}: a field is longer than 64 KiB")]
     FieldTooLong { line: usize },
 }
@@ -129,9 +129,8 @@ impl From<TooLong> for NsysError {
 
 /// Parses the tables of a text, and the messages between them.
 ///
-/// # Errors
-/// See [`NsysError`]. A text with messages and no table is not an error: [`NsysReport::problems`]
-/// has the reasons.
+/// # Errors See [`NsysError`]. A text with messages but without tables is not an error:
+/// [`NsysReport::problems`] contains the reasons.
 pub fn parse_stats(text: &str) -> Result<NsysReport, NsysError> {
     parse(text, None)
 }
@@ -181,9 +180,9 @@ fn parse(text: &str, known: Option<Known>) -> Result<NsysReport, NsysError> {
     reader.end()
 }
 
-/// Returns a record as a header, with any separator of fields.
+/// Returns a record as a header, whatever its separator is.
 fn header_record<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<Record<'a>> {
-    // Rows begin with a number, and every header but one has a unit.
+    // Rows begin with a number, and all headers except one contain a unit.
     let words = !record.text.starts_with(|c: char| c.is_ascii_digit())
         && (record.text.contains('(') || record.text.starts_with("Total,Operations,"));
     words.then(|| records.recognise(record, |record| header(record).is_some()))?
@@ -191,7 +190,7 @@ fn header_record<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<R
 
 /// Returns whether a text looks like tables of this kind.
 pub fn looks_like_stats(text: &str) -> bool {
-    // A search for these is far quicker than a parse of large files of other tools.
+    // Searching for these is much faster than parsing large files of other tools.
     const WORDS: [&str; 7] = ["(%)", "(ns", "(us", "(ms", "(s", "Total,Operations,", "(MB"];
     if !WORDS.iter().any(|word| text.contains(word)) {
         return false;
@@ -232,16 +231,16 @@ struct Reader {
     /// The report by its name, if it has one.
     known: Option<Known>,
     table: Option<Open>,
-    /// The first other table: its line and its content.
+    /// The first table that is not supported: its line and its content.
     other: Option<(usize, String)>,
     /// Number of headers of each kind, and the line of the first.
     headers: BTreeMap<Table, (usize, usize)>,
     rows: usize,
     /// Rows of traces among them.
     traced: usize,
-    /// Columns of the open table if it is of fixed width, as on the console.
+    /// Columns of the open table if it has columns of fixed width, as on the console.
     columns: Option<TableColumns>,
-    /// The line before, which may be the header of such a table.
+    /// The previous line, which may be the header of such a table.
     before: String,
     /// Line of the first table of sizes without a unit.
     sizes: Option<usize>,
@@ -283,8 +282,8 @@ impl Reader {
         Ok(true)
     }
 
-    /// Parses an array of rows. Returns the bytes to its end, and the line after it; `None` if the
-    /// array has other content.
+    /// Parses an array of rows. Returns the number of bytes to its end, and the line after it;
+    /// `None` if the array has other content.
     fn json(&mut self, text: &str, line: usize) -> Result<Option<(usize, usize)>, NsysError> {
         let Some(first) = json::first(text).filter(|first| header(first).is_some()) else {
             return Ok(None);
@@ -296,8 +295,10 @@ impl Reader {
             return Err(error);
         }
         if let Some(why) = read.cut {
-            let text =
-                format!("the JSON is cut off or malformed ({why}): the rows before are kept");
+            let text = format!(
+                "the JSON is cut off or malformed ({why}): the rows before the error are \
+                         kept"
+            );
             self.notes.add(format!("line {line}"), text);
         }
         self.close();
@@ -340,8 +341,8 @@ impl Reader {
         let (headers, _) = self.headers.entry(table).or_insert((0, line));
         *headers += 1;
         if *headers == 2 && table != Table::Other {
-            let text = "such a table stands before it too: rows of both are in the list, and \
-                        shares are of the table of each"
+            let text = "there is another such table before it: the list contains the rows of \
+                        both, and percentages refer to each row's own table"
                 .to_owned();
             self.notes.add(format!("line {line}"), text);
         }
@@ -368,7 +369,7 @@ impl Reader {
         };
         let Some(open) = &mut self.table else {
             if looks && !self.headers.is_empty() {
-                left_out("stands below no header");
+                left_out("is not below a header");
             }
             return Ok(());
         };
@@ -377,12 +378,13 @@ impl Reader {
         }
         if record.fields.len() != open.columns.len() || !begins || record.broken {
             if looks {
-                left_out(&format!("is no whole row of the table of line {}", open.line));
+                left_out(&format!("is not a complete row of the table of line {}", open.line));
             }
             return Ok(());
         }
         if std::mem::take(&mut open.empty) {
-            let text = format!("rows after an empty line are taken for the table of {}", open.line);
+            let text =
+                format!("rows after an empty line are assigned to the table of line {}", open.line);
             self.notes.add(format!("line {line}"), text);
         }
         self.rows += 1;
@@ -416,7 +418,7 @@ impl Reader {
         }
         let calls = self.headers.get(&Table::Api).filter(|_| self.headers.len() == 1);
         if let Some((_, line)) = calls.filter(|_| self.rows > 0 && report.api.is_empty()) {
-            let what = "calls of something else than the CUDA API".to_owned();
+            let what = "calls of an API other than CUDA".to_owned();
             return Err(NsysError::OtherTable { line: *line, what });
         }
         report.traces = self.headers.get(&Table::Trace).map_or(0, |(headers, _)| *headers);
@@ -425,8 +427,8 @@ impl Reader {
     }
 }
 
-/// Adds a row to its table. Returns why the row is left out, if so. `named` means that the report's
-/// name identifies it as CUDA's.
+/// Adds a row to its table. If the row is left out, returns the reason. `named` means that the
+/// report's name identifies it as one about CUDA.
 fn push(
     report: &mut NsysReport,
     table: Table,
@@ -436,7 +438,7 @@ fn push(
     let name = fields.text("name").unwrap_or_default();
     match table {
         Table::Kernels if !named && name.starts_with("MPI_") => {
-            return Ok(Some("this call of MPI is no kernel"));
+            return Ok(Some("this is a call of MPI and not a kernel"));
         }
         Table::Kernels => report.kernels.push(fields.row("name", "instances", Quantity::Time)?),
         Table::MemoryTime => {
@@ -446,7 +448,7 @@ fn push(
             report.memory_size.push(fields.row("operation", operations(fields), Quantity::Bytes)?)
         }
         Table::Api if !named && !reports::is_cuda_call(name) => {
-            return Ok(Some("this function is none of the CUDA API"));
+            return Ok(Some("this function is not part of the CUDA API"));
         }
         Table::Api => report.api.push(fields.row("name", "num calls", Quantity::Time)?),
         Table::ByCategory => {
@@ -455,7 +457,7 @@ fn push(
                 "CUDA_KERNEL" => report.kernels.push(row),
                 "MEMORY_OPER" => report.memory_time.push(row),
                 "CUDA_API" => report.api.push(row),
-                _ => return Ok(Some("its category is neither kernels, copies nor calls")),
+                _ => return Ok(Some("its category is none of kernels, copies and calls")),
             }
         }
         Table::Trace => report.event(fields.event()?),

@@ -140,19 +140,26 @@ fn wrong_cells_are_named() {
     let of = |header: &str, row: &str| parse_stats(&format!("{header}\n{row}\n"));
     let header = "Time (%),Total Time (ns),Instances,Avg (ns),Name";
     let bad = of(header, "100.0,five,1,5.0,k").unwrap_err();
-    assert_eq!(bad.to_string(), "line 2, total: `five` is no number");
+    assert_eq!(bad.to_string(), "line 2, total: `five` is not a number");
     assert!(of(header, "100.0,,1,5.0,k").is_err(), "an empty total is no zero");
     let unit = of("Time (%),Total Time (furlong),Instances,Avg (ns),Name", "100.0,5,1,5.0,k");
     assert!(matches!(unit, Err(NsysError::NoUnit { .. })));
     let program = of(header, "hello,1,2,3,4\n100.0,5,1,5.0,k").unwrap();
     assert_eq!(program.kernels.len(), 1, "a foreign line ends no table");
-    assert!(program.notes[0].starts_with("line 2: `hello,1,2,3,4` is no whole row"), "{program:?}");
+    assert!(
+        program.notes[0].starts_with("line 2: `hello,1,2,3,4` is not a complete row"),
+        "{program:?}"
+    );
     for (header, row, why) in [
         (header, "100.0,-5,1,5.0,k", "line 2, total: `-5` cannot be a time"),
         (header, "250.0,5,1,5.0,k", "line 2, time (%): `250.0` cannot be a percentage"),
-        ("Time (%),Total Time (MB),Instances,Avg (ns),Name", "100.0,5,1,5.0,k", "is of no time"),
-        ("Total (ns),Count,Avg (ns),Operation", "5,1,5.0,x", "is of no number of bytes"),
-        ("Time (%),Total Time (ns),Instances,Name,Name", "100.0,5,1,k,k", "stands there twice"),
+        (
+            "Time (%),Total Time (MB),Instances,Avg (ns),Name",
+            "100.0,5,1,5.0,k",
+            "is not that of a time",
+        ),
+        ("Total (ns),Count,Avg (ns),Operation", "5,1,5.0,x", "is not that of a number of bytes"),
+        ("Time (%),Total Time (ns),Instances,Name,Name", "100.0,5,1,k,k", "occurs twice"),
     ] {
         let error = of(header, row).unwrap_err().to_string();
         assert!(error.contains(why), "{why} in {error}");
@@ -172,10 +179,10 @@ fn what_is_left_out_is_told() {
     assert_eq!(names, "abcd");
     let said = [
         "line 4: rows after an empty line",
-        "line 5: `20.0,5,` is no whole row",
-        "line 6: `\"10.0\",5,1,5.0,\"cut` is no whole row",
-        "line 9: such a table stands before",
-        "line 12: `100.0,5,1,5.0,e` stands below no header",
+        "line 5: `20.0,5,` is not a complete row",
+        "line 6: `\"10.0\",5,1,5.0,\"cut` is not a complete row",
+        "line 9: there is another such table before",
+        "line 12: `100.0,5,1,5.0,e` is not below a header",
     ];
     for (note, begins) in report.notes.iter().zip(said) {
         assert!(note.starts_with(begins), "{begins} in {note}");

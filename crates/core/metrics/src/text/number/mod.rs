@@ -1,16 +1,16 @@
 //! Parses numbers in the formats of different locales.
 //!
-//! Nsight Compute groups digits and writes decimals by the locale: `1,209.5`, `1.209,5`, `1 209,5`.
-//! `8.930` may then be 8.93 or 8930. The other cells of the same file decide this. If they do not,
-//! the cell is refused.
+//! Nsight Compute groups digits and writes decimals according to the locale: `1,209.5`, `1.209,5`,
+//! `1 209,5`. `8.930` may then be 8.93 or 8930. The other cells of the same file decide this. If
+//! they do not, the cell is rejected.
 
-/// Reason for a missing value whose number overflows or underflows.
-pub(crate) const OUT_OF_BOUNDS: &str = "the tool gave a number beyond all bounds";
+/// Reason given for a value that is missing because the number overflows or underflows.
+pub(crate) const OUT_OF_BOUNDS: &str = "the tool gave a number that is too large or too small";
 
 /// The decimal separator of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Convention {
-    /// No cell shows it.
+    /// No cell shows the separator.
     #[default]
     Unknown,
     /// A dot.
@@ -50,7 +50,7 @@ pub(crate) enum Value {
 }
 
 impl Convention {
-    /// Returns the separator that all cells of a page together show.
+    /// Returns the separator that follows from all cells of a page.
     pub(crate) fn of<'a>(cells: impl Iterator<Item = Cell<'a>>) -> Result<Self, Conflict> {
         let mut shown = Shown::default();
         cells.for_each(|cell| shown.see(cell));
@@ -85,7 +85,7 @@ impl Shown {
         });
     }
 
-    /// Returns the separator, or the two cells that contradict each other.
+    /// Returns the separator, or two cells that contradict each other.
     pub(crate) fn convention(self) -> Result<Convention, Conflict> {
         match (self.dot, self.comma) {
             (None, None) => Ok(Convention::Unknown),
@@ -117,12 +117,12 @@ pub(crate) fn value(cell: &str, convention: Convention) -> Value {
     }
 }
 
-/// Returns why there is no value, if the cell has one of the tools' words for that.
+/// If the cell contains one of the tools' words for a missing value, returns the reason.
 fn missing(cell: &str) -> Option<&'static str> {
     let plain = cell.trim_start_matches("(!)").trim().to_ascii_lowercase();
     Some(match plain.as_str() {
         "" => "the tool left it empty",
-        "n/a" | "na" => "the tool says that it does not apply (n/a)",
+        "n/a" | "na" => "the tool reports that it does not apply (n/a)",
         "no data" => "the tool has no data for it",
         "none" | "null" | "<na>" => "the program that saved the page had no value for it",
         "nan" | "-nan" | "+nan" | "-nan(ind)" => "the tool gave no number (nan)",
@@ -131,7 +131,7 @@ fn missing(cell: &str) -> Option<&'static str> {
     })
 }
 
-/// A text of digits, separators, and possibly an exponent.
+/// A number as text: digits, separators, and possibly an exponent.
 struct Digits<'a> {
     negative: bool,
     mantissa: &'a str,
@@ -179,7 +179,8 @@ impl<'a> Digits<'a> {
         self.mantissa.contains(['.', ','])
     }
 
-    /// Returns the decimal separator that this number alone shows; `None` if no locale writes it.
+    /// Returns the decimal separator that this number alone shows; `None` if it is not a number in
+    /// any locale.
     fn convention(&self) -> Option<Convention> {
         let dots = self.mantissa.matches('.').count();
         let commas = self.mantissa.matches(',').count();

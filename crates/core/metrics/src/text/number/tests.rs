@@ -59,7 +59,7 @@ fn signs_exponents_and_instances() {
     assert_eq!(file(&["1,024 (512; 512)", "0.5"]), numbers(&[1024.0, 0.5]));
     assert_eq!(
         value("1e999", Convention::Dot),
-        Value::Missing("the tool gave a number beyond all bounds")
+        Value::Missing("the tool gave a number that is too large or too small")
     );
 }
 
