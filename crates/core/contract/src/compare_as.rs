@@ -22,7 +22,7 @@ pub struct CompareAs {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments: Option<String>,
     /// Name of a tensor with the same number of rows. Neighbouring rows may be in any order if that tensor's rows are
-    /// equal, e.g. the values beside equal keys of a sort.
+    /// equal, e.g. the values that belong to equal keys of a sort.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub equal: Option<String>,
     /// Names of outputs whose rows belong to the rows of this output, and move with them.

@@ -412,7 +412,7 @@ mod tests {
             validate_compare(&request, &ContractLimits::default())
         };
         assert_eq!(check(&body), Ok(()));
-        // A library decides its own launch, so a kernel beside it needs one.
+        // A library chooses its own launch, so the other kernels need one.
         body["custom_kernel"].as_object_mut().unwrap().remove("io");
         let errors = check(&body).unwrap_err();
         assert_eq!(errors[0].path, "custom_kernel.io.launch");

@@ -1,4 +1,4 @@
-//! Texels of tensors: what textures and surfaces have in common.
+//! Texels of tensors: the parts that textures and surfaces have in common.
 
 use crate::error::quoted;
 use crate::launches::ValueError;

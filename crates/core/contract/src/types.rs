@@ -55,7 +55,7 @@ pub struct EvaluateRequest {
     /// verdict is `weak`.
     #[serde(default)]
     pub allow_weak: bool,
-    /// Least work that the kernel must do, for the roofline and the speed-of-light floor.
+    /// Minimum work that the kernel must do, for the roofline and the speed-of-light floor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Work>,
     /// Settings of the measurement.

@@ -168,7 +168,7 @@ pub fn conclude(cases: &[MeasuredCase], on_missing: OnMissing) -> (Vec<CaseRepor
         CaseReport {
             name: case.spec.name.clone(),
             metric: case.spec.metric.to_string(),
-            // Only the command line knows files.
+            // Only the command line has files.
             file: None,
             line: None,
             outcome: verdict.outcome,

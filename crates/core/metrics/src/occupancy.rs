@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     /// The limits are those that Nsight Compute 2025.3.1 reported on an H200. The limit by shared
-    /// memory is left out, since it depends on the driver's configuration.
+    /// memory is left out, because it depends on the driver's configuration.
     #[test]
     fn limits_are_those_the_profiler_reports() {
         let of = |threads, registers, shared_bytes| {

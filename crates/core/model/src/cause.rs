@@ -112,7 +112,7 @@ causes! {
 }
 
 impl Unavailable {
-    /// Returns the cause, if this version knows the code.
+    /// Returns the cause of `code`; `None` if this version does not know the code.
     pub fn cause(&self) -> Option<Cause> {
         Cause::ALL.iter().copied().find(|cause| cause.code() == self.code)
     }

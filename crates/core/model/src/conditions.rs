@@ -44,7 +44,7 @@ pub enum Regime {
     Sustained,
 }
 
-/// Least work of any correct implementation in one launch.
+/// Minimum work of any correct implementation in one launch.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Work {

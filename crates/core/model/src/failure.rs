@@ -143,7 +143,7 @@ codes! {
         NonFiniteOutput = "non_finite_output",
         /// The kernel changed an input.
         InputModified = "input_modified",
-        /// The kernel wrote memory beside a buffer.
+        /// The kernel wrote to memory outside a buffer.
         GuardBandWritten = "guard_band_written",
         /// Equal launches gave different results.
         OutputVariesBetweenTrials = "output_varies_between_trials",

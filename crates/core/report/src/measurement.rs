@@ -52,8 +52,8 @@ pub struct MeasurementReport {
     pub empty_launch_ms: Option<f64>,
     /// Whether the kernel is so short that its time consists mostly of launch overhead.
     pub at_floor: bool,
-    /// Least time for the contract's declared `work` at the device's peak rates, without the bytes that L2 can hold.
-    /// A shorter time indicates an incorrect measurement.
+    /// Minimum time for the contract's declared `work` at the device's peak rates, without the bytes that L2 can
+    /// hold. A shorter time indicates an incorrect measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed_of_light: Option<SpeedOfLight>,
     /// Rates from the work and the median time, and the device's peak rates. If the contract declares no bytes, they

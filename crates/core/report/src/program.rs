@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Run of a whole program (`kernel_type: program`). The program decides what it does and how often. Its times
+/// Run of a whole program (`kernel_type: program`). The program determines what it does and how often. Its times
 /// therefore give no `runtime`, and are not ranked.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramReport {
@@ -27,7 +27,7 @@ pub struct ProgramReport {
     /// Messages of the emulated device about kernels that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<String>,
-    /// Confinement of the program: what it could reach of the machine.
+    /// Confinement of the program: parts of the machine that it could access.
     pub confinement: String,
 }
 

@@ -185,7 +185,7 @@ impl EvaluateResponse {
         Some(weakness.map_or(KernelVerdict::Weak.summary(), |weakness| &weakness.message))
     }
 
-    /// Sets the derived verdict. A weak verdict removes `correctness`, since passing a weak check
+    /// Sets the derived verdict. A weak verdict removes `correctness`, because passing a weak check
     /// means nothing.
     pub fn set_verdict(&mut self, allow_weak: bool) {
         let verdict = KernelVerdict::of(self, allow_weak);

@@ -40,7 +40,7 @@ pub enum FloorLimit {
 /// Speed of light: the least time that a device needs for the declared work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpeedOfLight {
-    /// Least time of one launch, milliseconds. Absent if it is 0 or unknown; `derivation` gives the reason.
+    /// Minimum time of one launch, milliseconds. Absent if it is 0 or unknown; `derivation` gives the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor_ms: Option<f64>,
     /// Resource that limits the speed of light.

@@ -18,8 +18,8 @@ const MIN_SEPARATION: f64 = 0.005;
 const MIN_TICKS: f64 = 4.0;
 /// Relative differences below this are rounding, not ticks.
 const ROUNDING: f64 = 1e-6;
-/// Least Ashman's D. A single normal distribution that is cut at its mean has 2.65, and a single
-/// uniform distribution 3.46.
+/// Minimum value of Ashman's D. A single normal distribution that is cut at its mean has 2.65, and
+/// a single uniform distribution 3.46.
 const MIN_ASHMAN: f64 = 3.5;
 /// Significance level for the valley between two modes.
 const VALLEY_P: f64 = 0.001;

@@ -60,9 +60,9 @@ pub struct CompareBudget {
     pub looks: Vec<u32>,
     /// Number of samples in each of a block's four slots.
     pub trials_per_slot: u32,
-    /// Least relative margin τ.
+    /// Minimum relative margin τ.
     pub margin: f64,
-    /// Least relative equivalence limit.
+    /// Minimum relative equivalence limit.
     pub equivalence: f64,
     /// Probability of an incorrect `slower`, and also of an incorrect `faster`.
     pub alpha: f64,

@@ -115,7 +115,7 @@ mod tests {
         assert!((found.of_speed_of_light.unwrap() - 0.3181).abs() < 0.001, "{found:?}");
         assert!((found.bytes_per_second.unwrap() - 1.5634e12).abs() < 1e9);
         assert!((found.flops_per_second.unwrap() - 1.3029e11).abs() < 1e8);
-        // The floor that refuses kernels stays low.
+        // The floor below which kernels are rejected stays low.
         let floor = speed_of_light(&work, &H200, CacheState::Cold);
         assert!(floor.floor_ms.unwrap() < 1e-6);
     }

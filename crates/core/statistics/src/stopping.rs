@@ -91,7 +91,8 @@ mod tests {
             .collect()
     }
 
-    /// Takes samples as `decide` says. Returns their number and the reason for stopping.
+    /// Takes samples until `decide` ends the measurement. Returns their number and the reason for
+    /// stopping.
     fn run(rule: &StopRule, source: &[f32]) -> (usize, StopReason) {
         let mut n = 0;
         loop {

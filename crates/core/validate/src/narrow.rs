@@ -93,7 +93,7 @@ mod tests {
         assert!(!found(|at| (value(at), value(at)), basis));
         let but_one = |at| (if at == 70 { value(at) } else { rounded(value(at)) }, value(at));
         assert!(!found(but_one, basis));
-        // The reference's rounding errors beside whole numbers are no further bits.
+        // Rounding errors of the reference next to whole numbers do not count as additional bits.
         assert!(!found(|at| (at as f32, at as f32 * (1.0 + f32::EPSILON)), basis));
         assert!(!found(|at| (0.0, if at < 9 { value(at + 1) } else { 0.0 }), basis));
     }

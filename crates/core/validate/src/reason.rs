@@ -26,7 +26,7 @@ pub enum ReasonCode {
     /// An argument of role `input` was changed. Give arguments that the kernel writes role `output`
     /// or `inout`.
     InputModified,
-    /// Memory beside a buffer was written. Check index computations at both ends of the buffer; run with `sanitize:
+    /// Memory outside a buffer was written. Check index computations at both ends of the buffer; run with `sanitize:
     /// true` to find the line.
     GuardBandWritten,
     /// Timed launches on equal inputs gave different results, not all of which are correct. Look

@@ -68,8 +68,10 @@ fn output_named<'a>(
     match io.args.iter().find(|arg| arg.name == name) {
         Some(arg) if arg.is_output() => Some(arg),
         Some(_) => {
-            let message =
-                format!("`{}` is no output; give it `role: output` or `role: inout`", quoted(name));
+            let message = format!(
+                "`{}` is not an output; give it `role: output` or `role: inout`",
+                quoted(name)
+            );
             mistakes.add(path, FailureCode::NotAnOutput, message);
             None
         }

@@ -92,7 +92,7 @@ impl Adapter {
         Ok(())
     }
 
-    /// Removes fields that are not known. A name near a known one is an error, since it is probably misspelt.
+    /// Removes fields that are not known. A name similar to a known one is an error, because it is probably misspelt.
     fn ignore_unknown(
         &mut self,
         map: &mut Document<'_>,

@@ -68,7 +68,7 @@ impl Values<'_> {
         };
         let arg = &self.args[index];
         if arg.kind != ArgKind::Tensor || arg.is_meta {
-            let message = format!("`{}` is no tensor in device memory", quoted(&arg.name));
+            let message = format!("`{}` is not a tensor in device memory", quoted(&arg.name));
             return Err((FailureCode::WrongType, message));
         }
         if let Some(symbol) = &arg.symbol {

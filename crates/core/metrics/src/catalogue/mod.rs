@@ -80,7 +80,7 @@ impl ChipFormula {
         self.has(capability) && !(self.discrete && shares_memory)
     }
 
-    /// Like [`ChipFormula::fits`], but regardless of whether the chip has memory of its own.
+    /// Like [`ChipFormula::fits`], but regardless of whether the chip has dedicated memory.
     pub fn has(&self, capability: u32) -> bool {
         let capability = match same_chip(capability) {
             UNKNOWN => return self.chips.1 >= VOLTA,

@@ -1,5 +1,5 @@
-//! Identifies columns by their meaning, since their names differ between versions. The main type is
-//! [`Column`].
+//! Identifies columns by their meaning, because their names differ between versions. The main type
+//! is [`Column`].
 
 use crate::text::Record;
 

@@ -19,9 +19,9 @@ pub struct ComparePolicy {
     pub looks: Vec<u32>,
     /// Probability of an incorrect `slower` over all looks, and also of an incorrect `faster`.
     pub alpha: f64,
-    /// Least relative margin τ; smaller differences are not reported.
+    /// Minimum relative margin τ; smaller differences are not reported.
     pub margin: f64,
-    /// Least relative equivalence limit Δ; `same` means within it.
+    /// Minimum relative equivalence limit Δ; `same` means within it.
     pub equivalence: f64,
     /// Resolution of one reported sample in milliseconds: the tick of the clock divided by the
     /// launches per sample; 0 if negligible.
