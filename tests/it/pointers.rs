@@ -271,11 +271,11 @@ fn arrays_that_do_not_fit_are_reported_by_name() {
     for (given, at, why) in [
         (json!([]), ".pointers:", "1 to 65536"),
         (json!(["nothing"]), ".pointers:", "entry 0: no argument is named `nothing`"),
-        (json!(["a0", "n"]), ".pointers:", "entry 1: `n` is no tensor"),
+        (json!(["a0", "n"]), ".pointers:", "entry 1: `n` is not a tensor"),
         (json!(["a0 + n * n"]), ".pointers:", "element 144"),
         (json!([7]), ".pointers:", "entry 0: must be the name of a tensor"),
         (json!([["a0"]]), ".pointers:", "entry 0: must be"),
-        (json!(["a"]), ".pointers:", "`a` is no tensor"),
+        (json!(["a"]), ".pointers:", "`a` is not a tensor"),
         (json!([{"tensor": "a0"}]), ".pointers:", "`step` is missing"),
         (json!([{"tensor": "a0", "stride": 2}]), ".pointers:", "has the fields"),
         (json!([{"tensor": "a0", "step": 0, "count": 3}]), ".pointers:", "do not fit"),
