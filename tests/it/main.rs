@@ -15,6 +15,7 @@ mod bad_input;
 mod children;
 mod cli;
 mod cli_remote;
+mod cold;
 mod compare;
 mod compatibility;
 mod compatible;

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::clients;
 use crate::product::{self, Profile};
 use crate::shell::{self, Steps};
+use crate::support_ptx;
 use crate::tidy;
 
 /// Options of `ci`.
@@ -44,6 +45,7 @@ pub fn run(options: &Options) -> Result<()> {
     })?;
     steps.step("PostgreSQL", tests_had_postgres)?;
     steps.step("specifications", || spec(&SpecOptions { bless: false }))?;
+    steps.step("workers' kernels", || support_ptx::run(&support_ptx::Options::to_check()))?;
     steps.step("builds", product::check_builds_are_shared)?;
     if shell::find("cargo-deny").is_some() {
         steps.step("licences and advisories", || {

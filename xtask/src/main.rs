@@ -19,6 +19,7 @@ mod mutations;
 mod product;
 mod server;
 mod shell;
+mod support_ptx;
 mod tarball;
 mod test;
 mod tidy;
@@ -59,6 +60,8 @@ enum Task {
     Mutations(mutations::Options),
     /// Pack everything that a GPU host without Rust needs to run the tests and benchmarks.
     Bundle(bundle::Options),
+    /// Compile the workers' own kernels for the emulated device, whose PTX the program has.
+    SupportPtx(support_ptx::Options),
     /// Build a wheel of the Python package that includes the program.
     Wheel(product::Packing),
     /// Pack the program with shell completions, manual pages and the files of `deploy/`.
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Task::Bench(command) => bench::run(&command),
         Task::Mutations(options) => mutations::run(&options),
         Task::Bundle(options) => bundle::run(&options),
+        Task::SupportPtx(options) => support_ptx::run(&options),
         Task::Wheel(options) => wheel::run(&options),
         Task::Tarball(options) => tarball::run(&options),
     };

@@ -17,6 +17,9 @@ use warpgauge_tensor::{
 /// Source of the kernels, for the compile stage.
 pub const SOURCE: &str = include_str!("support.cu");
 
+/// The same kernels as PTX, packed by gzip, for a device that executes PTX. `cargo xtask support-ptx` writes it.
+pub const PTX: &[u8] = include_bytes!("support.ptx.gz");
+
 /// Compiler options of the source. Random numbers require rounding after each operation.
 pub const OPTIONS: &[&str] = &["--fmad=false"];
 

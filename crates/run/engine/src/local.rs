@@ -188,7 +188,8 @@ impl Executor for LocalExecutor {
 
     fn unready(&self) -> Vec<Unready> {
         let host = &self.engine.host;
-        let compiler = start::no_compiler(host.compiler.toolchain());
+        let emulated = host.fleet.devices().iter().all(|device| device.info.target.emulated);
+        let compiler = start::no_compiler(host.compiler.toolchain(), emulated);
         compiler.into_iter().chain(host.scratch.unready()).collect()
     }
 

@@ -106,15 +106,15 @@ pub(crate) async fn start_fleet(
         .map_err(|error| ExecError::Unavailable(error::chain(&error)))
 }
 
-/// Returns the reason why nothing can be evaluated if there is no CUDA compiler. Triton is no
-/// substitute, since the workers' support kernels, which write inputs and examine outputs, are
-/// written in CUDA C++.
-pub(crate) fn no_compiler(toolchain: &Toolchain) -> Option<Unready> {
+/// Returns why nothing can be evaluated for lack of a CUDA compiler, if so. On a GPU Triton is no substitute:
+/// workers have support kernels in CUDA C++ that write inputs and examine outputs. For the emulated device
+/// the program has their PTX.
+pub(crate) fn no_compiler(toolchain: &Toolchain, emulated: bool) -> Option<Unready> {
     let there = |path: &Path| path.metadata().is_ok_and(|file| file.is_file() && file.len() > 0);
     let nvrtc = toolchain.nvrtc.iter().map(|found| found.path.as_path());
     let all: Vec<&Path> =
         nvrtc.chain(toolchain.nvcc.iter().map(|found| found.path.as_path())).collect();
-    if all.iter().any(|path| there(path)) {
+    if all.iter().any(|path| there(path)) || (emulated && toolchain.triton.is_some()) {
         return None;
     }
     let remedy = "`warpgauge toolchain install` installs NVRTC, or name a CUDA toolkit in \
@@ -155,7 +155,8 @@ mod tests {
             lacks: Vec::new(),
         };
         let toolchain = Toolchain { nvrtc: vec![install], ..Toolchain::default() };
-        let told = |toolchain: &Toolchain| no_compiler(toolchain).map(|unready| unready.message);
+        let told =
+            |toolchain: &Toolchain| no_compiler(toolchain, false).map(|unready| unready.message);
         assert!(told(&Toolchain::default()).unwrap().contains("toolchain install"));
         assert!(told(&toolchain).unwrap().contains(path.to_str().unwrap()));
         // The file was cut off while it was copied.
@@ -165,9 +166,9 @@ mod tests {
         assert_eq!(told(&toolchain), None);
     }
 
-    /// Workers cannot be started without a CUDA compiler.
+    /// Workers of a GPU cannot be started without a CUDA compiler.
     #[test]
-    fn triton_alone_is_no_compiler_and_it_is_said_why() {
+    fn triton_alone_is_no_compiler_on_a_gpu_and_the_message_has_the_reason() {
         let install = TritonInstall {
             python: "/python".into(),
             python_version: "3.12.0".into(),
@@ -180,7 +181,9 @@ mod tests {
             source: PartOrigin::Explicit,
         };
         let toolchain = Toolchain { triton: Some(install), ..Toolchain::default() };
-        let told = no_compiler(&toolchain).unwrap().message;
+        let told = no_compiler(&toolchain, false).unwrap().message;
         assert!(told.contains("Triton was") && told.contains("toolchain install"), "{told}");
+        assert_eq!(no_compiler(&toolchain, true), None);
+        assert!(no_compiler(&Toolchain::default(), true).is_some());
     }
 }
