@@ -30,6 +30,10 @@ pub struct Packing {
     /// new release build.
     #[arg(long)]
     program: Option<PathBuf>,
+    /// Oldest glibc that the built program starts with, which `cargo zigbuild` links for, or `host` for that of
+    /// this machine. Default: 2.28 where cargo-zigbuild is installed, else `host`.
+    #[arg(long, value_name = "VERSION", conflicts_with = "program")]
+    glibc: Option<String>,
     /// Folder for the package; older packages of the same kind in it are removed. Default:
     /// `target/wheel` or `target/tarball`.
     #[arg(long)]
@@ -42,7 +46,7 @@ impl Packing {
     pub fn paths(&self, folder: &str) -> Result<(PathBuf, PathBuf)> {
         let program = match &self.program {
             Some(program) => program.clone(),
-            None => build(Profile::Release)?,
+            None => build_release(Glibc::choose(self.glibc.as_deref())?)?,
         };
         let out = match &self.out {
             Some(out) => out.clone(),
@@ -50,6 +54,70 @@ impl Packing {
         };
         Ok((program, out))
     }
+}
+
+/// The C library that a release is linked for.
+#[derive(Debug, PartialEq)]
+enum Glibc {
+    /// That of this machine: the program starts with none that is older.
+    Host,
+    /// A version such as 2.28.
+    Version(String),
+}
+
+/// The glibc of the oldest distributions that are common on GPU hosts: RHEL 8, Debian 10.
+const OLD_GLIBC: &str = "2.28";
+
+/// The command that installs what links for another glibc.
+const ZIGBUILD: &str = "`pip install ziglang cargo-zigbuild` installs it";
+
+impl Glibc {
+    /// Chooses by the option and by what is installed, and prints the choice.
+    fn choose(given: Option<&str>) -> Result<Self> {
+        let can_link = shell::find("cargo-zigbuild").is_some();
+        let chosen = Self::of(given, can_link)?;
+        match &chosen {
+            Self::Version(version) => eprintln!("linking for glibc {version} with cargo-zigbuild"),
+            Self::Host if given.is_none() => eprintln!(
+                "linking for this machine's glibc: without cargo-zigbuild no older one is possible \
+                 ({ZIGBUILD})"
+            ),
+            Self::Host => eprintln!("linking for this machine's glibc"),
+        }
+        Ok(chosen)
+    }
+
+    fn of(given: Option<&str>, can_link: bool) -> Result<Self> {
+        let is_version = |text: &str| {
+            let parts = text.split_once('.');
+            parts.is_some_and(|(a, b)| a.parse::<u32>().is_ok() && b.parse::<u32>().is_ok())
+        };
+        match given {
+            None if can_link => Ok(Self::Version(OLD_GLIBC.to_owned())),
+            None | Some("host") => Ok(Self::Host),
+            Some(version) if !is_version(version) => {
+                bail!("--glibc {version}: write a version such as {OLD_GLIBC}, or `host`")
+            }
+            Some(version) if !can_link => {
+                bail!("--glibc {version}: cargo-zigbuild is not installed; {ZIGBUILD}")
+            }
+            Some(version) => Ok(Self::Version(version.to_owned())),
+        }
+    }
+}
+
+/// Builds the program and the emulator for users, and returns the program's path.
+fn build_release(glibc: Glibc) -> Result<PathBuf> {
+    let Glibc::Version(version) = glibc else { return build(Profile::Release) };
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let mut cargo = shell::cargo();
+    cargo.args(["zigbuild", "--release", "-p", "warpgauge", "-p", "warpgauge-emulator"]);
+    shell::run(cargo.args(["--target", &format!("{target}.{version}")]))?;
+    let program = target_dir()?.join(target).join("release/warpgauge");
+    if !program.is_file() {
+        bail!("cargo zigbuild built no {}", program.display());
+    }
+    Ok(program)
 }
 
 /// Checks that the demo's build does not compile anything again after the build of the tests.
@@ -211,7 +279,22 @@ fn names_version(line: &str, compiler: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::names_version;
+    use super::{Glibc, OLD_GLIBC, names_version};
+
+    #[test]
+    fn an_old_glibc_is_linked_for_where_that_is_possible() {
+        let old = || Glibc::Version(OLD_GLIBC.to_owned());
+        for (given, can_link, due) in [
+            (None, true, Some(old())),
+            (None, false, Some(Glibc::Host)),
+            (Some("host"), true, Some(Glibc::Host)),
+            (Some("2.28"), true, Some(old())),
+            (Some("2.28"), false, None),
+            (Some("old"), true, None),
+        ] {
+            assert_eq!(Glibc::of(given, can_link).ok(), due, "{given:?} {can_link}");
+        }
+    }
 
     #[test]
     fn a_version_counts_and_an_absence_does_not() {
