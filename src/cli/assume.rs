@@ -30,6 +30,11 @@ impl KernelFlags {
         self.assume.single_wishes(self.kernel_name.as_deref())
     }
 
+    /// Returns an error of the contract in terms of the flags, if one of them is the cause.
+    pub(super) fn explain(&self, error: CliError) -> CliError {
+        expect::explain(error, &self.expect)
+    }
+
     /// Applies all flags to a contract.
     pub(super) fn apply(&self, fields: &mut Map<String, Value>) -> Result<(), CliError> {
         self.assume.apply(fields, "kernel")?;

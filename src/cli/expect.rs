@@ -3,6 +3,13 @@
 use serde_json::{Map, Value, json};
 
 use super::CliError;
+use super::terminal::plain;
+use warpgauge_client::ClientError;
+use warpgauge_model::FailureCode;
+use warpgauge_service::{ExecError, ServiceError};
+
+/// Beginning of the line that computes the expression, in the function of [`source`].
+const RESULT: &str = "result = (";
 
 /// Keywords of Python, which cannot be names of parameters.
 const KEYWORDS: [&str; 35] = [
@@ -71,6 +78,66 @@ fn usage(message: &str) -> CliError {
     CliError::Usage(format!("--expect: {message}"))
 }
 
+/// Returns an error in terms of the option, if an expression is the cause.
+pub(super) fn explain(error: CliError, expressions: &[String]) -> CliError {
+    let lacks_torch = |code: &FailureCode, message: &str| {
+        *code == FailureCode::UnmetRequirements && message.contains("`torch`")
+    };
+    match &error {
+        _ if expressions.is_empty() => error,
+        CliError::Service(ServiceError::Exec(ExecError::Invalid(problems))) => {
+            match problems.iter().find(|one| lacks_torch(&one.code, &one.message)) {
+                Some(lacking) => CliError::Unavailable(without_torch(&lacking.message)),
+                None => problems
+                    .iter()
+                    .find_map(|one| {
+                        explained(&format!("{}: {}", one.path, one.message), expressions)
+                    })
+                    .map_or(error, CliError::Usage),
+            }
+        }
+        CliError::Remote(ClientError::Refused { message, problems, .. }) => {
+            let unmet = problems.iter().any(|code| code == FailureCode::UnmetRequirements.as_str());
+            match unmet && message.contains("`torch`") {
+                true => CliError::Unavailable(without_torch(message)),
+                false => explained(message, expressions).map_or(error, CliError::Usage),
+            }
+        }
+        _ => error,
+    }
+}
+
+fn without_torch(message: &str) -> String {
+    format!("--expect: PyTorch computes the expression; {message}")
+}
+
+/// Returns the expression, the mark below it and the error of a message about a reference. `None` if the
+/// message is about something else.
+fn explained(message: &str, expressions: &[String]) -> Option<String> {
+    let (_, rest) = message.split_once("expected.")?;
+    let (output, rest) = rest.split_once(".kernel: ")?;
+    let of_output = |text: &&String| split(text).0.is_none_or(|name| name == output);
+    let (_, expression) = split(expressions.iter().find(of_output)?);
+    let lines = rest.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect::<Vec<_>>();
+    let reason = lines.last()?;
+    let at = lines.iter().rposition(|line| line.trim_start().starts_with(RESULT));
+    let mark = at.and_then(|at| {
+        let before = lines[at].find(RESULT)? + RESULT.len();
+        let mark = lines.get(at + 1)?.get(before..)?;
+        // A mark that goes on behind the expression is about the function's own parenthesis.
+        let mark = mark.get(..expression.len()).unwrap_or(mark);
+        mark.chars().all(|one| matches!(one, ' ' | '^' | '~')).then(|| mark.trim_end())
+    });
+    let mark = mark.filter(|mark| !mark.is_empty());
+    let mark = mark.map_or(String::new(), |mark| format!("\n    {mark}"));
+    let shape = if lines.iter().any(|line| line.contains("result.reshape(")) {
+        format!("the result does not have the shape of `{output}`: ")
+    } else {
+        String::new()
+    };
+    Some(plain(&format!("--expect: {shape}{reason}\n    {expression}{mark}")))
+}
+
 fn has_role(arg: &Value, roles: &[&str]) -> bool {
     arg["type"] == "tensor" && arg["role"].as_str().is_some_and(|role| roles.contains(&role))
 }
@@ -135,6 +202,8 @@ fn source(expression: &str, args: &[Value], output: &Value) -> Result<String, Cl
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Exit;
+    use warpgauge_service::Problem;
 
     fn contract(outputs: &[&str]) -> Map<String, Value> {
         let spec = json!({"shape": [2, 3], "dtype": "float32"});
@@ -166,6 +235,63 @@ mod tests {
         let source = |name: &str| expected[name]["kernel"]["source_code"].as_str().unwrap();
         assert!(source("d").contains("a = a.cpu().numpy()"), "{}", source("d"));
         assert!(source("c").contains("result = (a == n)"), "{}", source("c"));
+    }
+
+    fn problem(code: FailureCode, path: &str, message: &str) -> CliError {
+        let (path, message) = (path.to_owned(), message.to_owned());
+        ServiceError::invalid(vec![Problem { path, code, message }]).into()
+    }
+
+    #[test]
+    fn errors_of_an_expression_name_the_option_and_mark_the_place() {
+        let begin = "the reference cannot be used: NameError: name 'zz' is not defined (line 4):   \
+                     File \"kernel.py\", line 4, in expected\n";
+        let lines =
+            "    result = (a + zz)\n                  ^^\nNameError: name 'zz' is not defined";
+        let message = format!("{begin}{lines}");
+        let due = "--expect: NameError: name 'zz' is not defined\n    a + zz\n        ^^";
+        let given = ["c=a + zz".to_owned()];
+        let error = problem(FailureCode::ReferenceFailed, "expected.c.kernel", &message);
+        let CliError::Usage(text) = explain(error, &given) else { panic!("no usage error") };
+        assert_eq!(text, due);
+        let refused = CliError::Remote(ClientError::Refused {
+            url: "u".to_owned(),
+            status: 422,
+            message: format!("the request is not valid: expected.c.kernel: {message}"),
+            problems: vec!["reference_failed".to_owned()],
+            retry_after: None,
+        });
+        assert_eq!(explain(refused, &given).to_string(), due);
+
+        let shape = "the reference cannot be used: x:   File \"kernel.py\", line 6, in expected\n    \
+                     result = result.reshape([8])\n             ^^^^^^^\nRuntimeError: size 5";
+        let error = problem(FailureCode::ReferenceFailed, "expected.c.kernel", shape);
+        let text = explain(error, &["a[:5]".to_owned()]).to_string();
+        let due =
+            "--expect: the result does not have the shape of `c`: RuntimeError: size 5\n    a[:5]";
+        assert_eq!(text, due);
+    }
+
+    #[test]
+    fn errors_of_other_parts_stay_as_they_are() {
+        let given = ["c=a".to_owned()];
+        for (path, message) in [("kernel.io", "wrong"), ("expected.d.kernel", "wrong")] {
+            let error = problem(FailureCode::ArgumentType, path, message);
+            assert!(!explain(error, &given).render().contains("--expect"), "{path}");
+        }
+        let error = problem(FailureCode::ReferenceFailed, "expected.c.kernel", "wrong");
+        assert!(!explain(error, &[]).render().contains("--expect"));
+    }
+
+    #[test]
+    fn without_pytorch_the_message_has_the_command_that_installs_it() {
+        let message =
+            "language `torch` is missing: `warpgauge toolchain install --with torch` gets one";
+        let error = problem(FailureCode::UnmetRequirements, "requires", message);
+        let error = explain(error, &["a".to_owned()]);
+        assert_eq!(error.exit(), Exit::Environment);
+        assert!(error.render().starts_with("--expect: PyTorch computes the expression; "));
+        assert!(error.render().contains("--with torch"));
     }
 
     #[test]

@@ -39,7 +39,9 @@ pub(super) fn run(
     );
     let (mut place, contract) = opened?;
     let source = contract.source();
-    let Reply { text, value: mut response } = place.evaluate(contract, &progress)?;
+    let evaluated = place.evaluate(contract, &progress);
+    let Reply { text, value: mut response } =
+        evaluated.map_err(|error| args.kernel.explain(error))?;
     drop((place, progress));
     if let (Some(source), Some(compile)) = (source, &mut response.compile) {
         source.explain(&mut compile.diagnostics);

@@ -87,7 +87,8 @@ pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Resu
         points: 0,
         again: false,
     };
-    let Reply { text, value: answer } = place.sweep(contract, &mut |told| news.hear(told))?;
+    let swept = place.sweep(contract, &mut |told| news.hear(told));
+    let Reply { text, value: answer } = swept.map_err(|error| flags.explain(error))?;
     news.catch_up(&answer)?;
     drop(place);
     let News { table, progress, .. } = news;

@@ -55,7 +55,8 @@ fn once<'c>(
     files.extend_from_slice(contract.files());
     let source = contract.source();
     let recheck = Recheck::of(&contract);
-    let mut reply = opened.evaluate(contract, &progress)?;
+    let evaluated = opened.evaluate(contract, &progress);
+    let mut reply = evaluated.map_err(|error| args.kernel.explain(error))?;
     if let Some(recheck) = recheck {
         recheck.add_to(&mut reply, opened, &progress, terminal)?;
     }

@@ -215,8 +215,11 @@ def explained(error, code):
     message = f"{type(error).__name__}: {error}"
     own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == FILE]
     line = own[-1].lineno if own else None
+    last = f"{type(error).__name__}: {error}"
     if isinstance(error, SyntaxError) and error.filename == FILE:
         line, message = error.lineno, f"SyntaxError: {error.msg}"
+        # The line, with a mark below its column.
+        last = "".join(traceback.format_exception_only(error)).rstrip("\n")
     elif isinstance(error, MemoryError) or any(words in message for words in NO_MEMORY):
         code = "out_of_memory"
     elif isinstance(error, ModuleNotFoundError):
@@ -225,5 +228,5 @@ def explained(error, code):
         message = "the submission ends the process (sys.exit)"
     message = with_reason(error, without_gpu(message), own, "a kernel", FILES)
     place = f" (line {line})" if line is not None else ""
-    log = "".join(traceback.format_list(own)) + f"{type(error).__name__}: {error}"
+    log = "".join(traceback.format_list(own)) + last
     return Refused(code, message[: MOST_TEXT - 64] + place, line=line, log=log)
