@@ -54,7 +54,7 @@ fn open(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
             return Err(io::Error::other("it is not a regular file; name a file to write"));
         }
         Ok(_) => fs::canonicalize(path)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => end_of_links(path),
         Err(error) => return Err(error),
     };
     let folder = target.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -66,6 +66,20 @@ fn open(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
         .permissions(permissions)
         .tempfile_in(folder.unwrap_or(Path::new(".")))?;
     Ok((file, target))
+}
+
+/// Maximum number of symbolic links in a path, as that of Linux.
+const MAX_LINKS: usize = 40;
+
+/// The file that a path without one leads to.
+fn end_of_links(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let Ok(next) = fs::read_link(&path) else { break };
+        // A relative link begins in the folder of the link.
+        path = path.parent().unwrap_or(Path::new("")).join(next);
+    }
+    path
 }
 
 #[cfg(test)]
@@ -82,7 +96,7 @@ mod tests {
     }
 
     fn quiet() -> Terminal {
-        Terminal { quiet: true, colour: false, interactive: false, verbose: false }
+        Terminal { quiet: true, colour: false, interactive: false, verbose: false, width: None }
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -109,6 +123,26 @@ mod tests {
         HtmlFlag { path: Some(link.clone()) }.write(PageOf::Sweep(&sweep), quiet()).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+
+    #[test]
+    fn links_to_a_missing_file_stay_and_the_file_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("reports")).unwrap();
+        std::os::unix::fs::symlink("reports/one.html", at("second.html")).unwrap();
+        std::os::unix::fs::symlink(at("second.html"), at("first.html")).unwrap();
+        let flag = flag(&at("first.html"));
+        flag.check().unwrap();
+        flag.write(PageOf::Sweep(&sweep()), quiet()).unwrap();
+        assert!(fs::read_to_string(at("reports/one.html")).unwrap().ends_with("</html>"));
+        for link in ["first.html", "second.html"] {
+            assert!(fs::symlink_metadata(at(link)).unwrap().is_symlink(), "{link}");
+        }
+        std::os::unix::fs::symlink("missing/one.html", at("lost.html")).unwrap();
+        assert!(HtmlFlag { path: Some(at("lost.html")) }.check().is_err());
+        std::os::unix::fs::symlink("circle.html", at("circle.html")).unwrap();
+        assert!(HtmlFlag { path: Some(at("circle.html")) }.check().is_err());
     }
 
     #[test]

@@ -311,7 +311,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let kernel = folder.path().join("k.cu");
         std::fs::write(&kernel, "__global__ void k() {}").unwrap();
-        let quiet = Terminal { quiet: true, colour: false, interactive: false, verbose: false };
+        let quiet = Terminal {
+            quiet: true,
+            colour: false,
+            interactive: false,
+            verbose: false,
+            width: None,
+        };
         assert!(matches!(read(&kernel, 1 << 20, quiet), Ok(Given::Kernel(_))));
         std::fs::write(
             kernel.with_extension("yaml"),

@@ -14,6 +14,8 @@ pub(super) struct Terminal {
     pub interactive: bool,
     /// Whether reports include all details.
     pub verbose: bool,
+    /// Number of columns of standard output, if it is known.
+    pub width: Option<usize>,
 }
 
 /// Style of a report.
@@ -22,6 +24,59 @@ pub(super) struct Style {
     pub colour: bool,
     /// Whether reports include all details.
     pub verbose: bool,
+    /// Number of columns that lines may have; `None` for lines of any length.
+    pub width: Option<usize>,
+}
+
+/// Minimum number of columns to which lines are broken.
+const MIN_WIDTH: usize = 20;
+
+/// Number of columns below which further lines begin at [`NARROW_INDENT`], and not below the content.
+const NARROW: usize = 60;
+
+const NARROW_INDENT: usize = 4;
+
+impl Style {
+    /// Returns whether a text fits behind an indentation.
+    pub(super) fn fits(&self, indent: usize, text: &str) -> bool {
+        self.width.is_none_or(|width| indent + textwrap::core::display_width(text) <= width)
+    }
+
+    /// Returns `first` and the content, broken between words into lines that fit, and a line break at the end.
+    /// Further lines begin in the column `indent`. A word that is longer than a line stays whole, so that paths and
+    /// commands can be copied.
+    pub(super) fn filled(&self, first: &str, indent: usize, content: &str) -> String {
+        let whole = || format!("{first}{content}\n");
+        let Some(width) = self.width else { return whole() };
+        // Several lines have a layout, such as a mark below a column.
+        if content.contains('\n') || self.fits(textwrap::core::display_width(first), content) {
+            return whole();
+        }
+        let indent = if width < NARROW { indent.min(NARROW_INDENT) } else { indent };
+        let indent = " ".repeat(indent);
+        // A first word that does not fit behind the label begins the next line.
+        let word = content.split(' ').next().unwrap_or_default();
+        let label = textwrap::core::display_width(first);
+        let (above, first) = match self.fits(label, word) || label <= indent.len() {
+            true => (String::new(), first),
+            false => (format!("{}\n", first.trim_end()), indent.as_str()),
+        };
+        let options = textwrap::Options::new(width.max(MIN_WIDTH))
+            .initial_indent(first)
+            .subsequent_indent(&indent)
+            .break_words(false)
+            .word_splitter(textwrap::WordSplitter::NoHyphenation);
+        format!("{above}{}\n", textwrap::fill(content, options))
+    }
+}
+
+/// Returns the number of columns of standard output: that of the variable COLUMNS, or that of the terminal.
+fn columns() -> Option<usize> {
+    let given = std::env::var("COLUMNS").ok().and_then(|text| text.parse::<usize>().ok());
+    given.filter(|columns| *columns > 0).or_else(|| {
+        let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
+        Some(usize::from(width.0)).filter(|columns| *columns > 0)
+    })
 }
 
 impl Terminal {
@@ -35,11 +90,12 @@ impl Terminal {
             colour: std::io::stdout().is_terminal() && !no_colour && !dumb,
             interactive: std::io::stderr().is_terminal() && !dumb,
             verbose,
+            width: columns(),
         }
     }
 
     pub(super) fn style(&self) -> Style {
-        Style { colour: self.colour, verbose: self.verbose }
+        Style { colour: self.colour, verbose: self.verbose, width: self.width }
     }
 
     /// Writes a result to standard output. A stream that its reader closed is not an error.
@@ -92,6 +148,36 @@ pub(super) fn plain_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_broken_between_words_where_the_width_is_known() {
+        let style = |width| Style { width, ..Style::default() };
+        let text = "12.40 µs median (95 % CI 12.31 µs to 12.52 µs)";
+        let first = "  runtime   ";
+        assert_eq!(style(None).filled(first, 12, text), format!("{first}{text}\n"));
+        assert_eq!(style(Some(100)).filled(first, 12, text), format!("{first}{text}\n"));
+        let first_part = "12.40 µs median (95 % CI 12.31 µs to 12.52";
+        assert_eq!(
+            style(Some(70)).filled("            ", 12, text),
+            format!("            {text}\n")
+        );
+        let broken = format!("{first}{first_part}\n    µs)\n");
+        assert_eq!(style(Some(55)).filled(first, 12, text), broken);
+        let narrow = "  runtime   12.40 µs median (95 % CI\n    12.31 µs to 12.52 µs)\n";
+        assert_eq!(style(Some(40)).filled(first, 12, text), narrow);
+        // A path stays whole, and lines with a layout stay as they are.
+        let path = "a/very/long/path/that/does/not/fit/in/a/line.cu";
+        assert!(style(Some(40)).filled("  ", 4, path).contains(path));
+        let marked = "error: x is not known here at all, nowhere\n    x\n    ^";
+        assert_eq!(style(Some(20)).filled("  ", 4, marked), format!("  {marked}\n"));
+        let label = style(Some(40)).filled("ok  directory   ", 16, "/tmp/a/directory/of/data");
+        assert_eq!(label, "ok  directory   /tmp/a/directory/of/data\n");
+        let label = style(Some(39)).filled("ok  directory   ", 16, "/tmp/a/directory/of/data");
+        assert_eq!(label, "ok  directory\n    /tmp/a/directory/of/data\n");
+        // Colours take no columns.
+        let painted = "\x1b[1;32mCORRECT\x1b[0m";
+        assert!(style(Some(30)).fits(0, painted));
+    }
 
     #[test]
     fn text_of_others_cannot_steer_the_terminal() {

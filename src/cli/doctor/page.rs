@@ -3,6 +3,12 @@
 use super::{Check, Diagnosis, State};
 use crate::cli::terminal::{Style, plain_line};
 
+/// Column of what a check found.
+const FOUND: usize = 27;
+
+/// Indentation of what a check is for, and of its remedy.
+const INDENT: &str = "        ";
+
 pub(super) fn of(diagnosis: &Diagnosis, style: Style) -> String {
     let mut text = diagnosis.checks.iter().map(|check| line(check, style)).collect::<String>();
     text.push('\n');
@@ -23,12 +29,14 @@ fn line(check: &Check, style: Style) -> String {
     };
     let padded = format!("{word:<6}");
     let word = if style.colour { format!("\x1b[1;{colour}m{padded}\x1b[0m") } else { padded };
-    let mut text = format!("{word}  {:<18} {}\n", check.name, plain_line(&check.found));
+    let first = format!("{word}  {:<18} ", check.name);
+    let mut text = style.filled(&first, FOUND, &plain_line(&check.found));
     if check.state != State::Ok {
-        text.push_str(&format!("        {}\n", check.purpose));
+        text.push_str(&style.filled(INDENT, INDENT.len(), check.purpose));
     }
     if let Some(remedy) = &check.remedy {
-        text.push_str(&format!("        -> {}\n", plain_line(remedy)));
+        let first = format!("{INDENT}-> ");
+        text.push_str(&style.filled(&first, first.len(), &plain_line(remedy)));
     }
     text
 }

@@ -184,7 +184,9 @@ fn runtime(page: &mut Page, stats: &RuntimeStats, samples_ms: &[f32]) {
         RankedBy::Mean => format!("{} mean; {median}", duration_ms(stats.mean)),
     };
     page.row("runtime", &format!("{first}, n = {}", stats.samples));
-    if let Some(line) = sparkline::of(samples_ms, stats) {
+    if let Some(line) = sparkline::of(samples_ms, stats)
+        && page.fits(&line)
+    {
         page.more(&line);
     }
     if !page.style.verbose {

@@ -15,6 +15,9 @@ pub(super) struct Page {
 /// Width of the labels.
 const LABEL: usize = 10;
 
+/// Column in which further lines of a text without a label begin.
+const INDENT: usize = 4;
+
 impl Page {
     pub(super) fn new(style: Style) -> Self {
         Self { text: String::new(), style }
@@ -33,7 +36,7 @@ impl Page {
     pub(super) fn verdict(&mut self, tone: Tone, word: &str, rest: &str) {
         let word = self.paint(tone, word);
         let gap = if rest.is_empty() { "" } else { "  " };
-        self.text.push_str(&format!("{word}{gap}{}\n", plain(rest)));
+        self.text.push_str(&self.style.filled(&format!("{word}{gap}"), INDENT, &plain(rest)));
     }
 
     pub(super) fn row(&mut self, label: &str, content: &str) {
@@ -43,7 +46,7 @@ impl Page {
 
     /// Adds a row whose content contains no control characters from other programs.
     pub(super) fn row_painted(&mut self, label: &str, content: &str) {
-        self.text.push_str(&format!("  {label:<LABEL$}{content}\n"));
+        self.text.push_str(&self.style.filled(&format!("  {label:<LABEL$}"), 2 + LABEL, content));
     }
 
     pub(super) fn more(&mut self, content: &str) {
@@ -51,7 +54,12 @@ impl Page {
     }
 
     pub(super) fn line(&mut self, content: &str) {
-        self.text.push_str(&format!("  {}\n", plain(content)));
+        self.text.push_str(&self.style.filled("  ", INDENT, &plain(content)));
+    }
+
+    /// Returns whether a row of this content needs one line.
+    pub(super) fn fits(&self, content: &str) -> bool {
+        self.style.fits(2 + LABEL, content)
     }
 
     pub(super) fn block(&mut self, content: &str) {

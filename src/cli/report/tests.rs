@@ -4,7 +4,7 @@ use super::*;
 use warpgauge_metrics::catalogue::CATALOGUE;
 
 /// Style with all that a report can show.
-const ALL: Style = Style { colour: false, verbose: true };
+const ALL: Style = Style { colour: false, verbose: true, width: None };
 
 /// Returns a passed evaluation. `changes` replaces top-level fields.
 fn response(changes: Value) -> EvaluateResponse {
@@ -249,7 +249,7 @@ fn kernels_cannot_steer_the_terminal_or_flood_it() {
 #[test]
 fn colour_is_an_option() {
     assert!(
-        evaluation(&response(json!({})), Style { colour: true, verbose: false })
+        evaluation(&response(json!({})), Style { colour: true, verbose: false, width: None })
             .starts_with("\x1b[1;32mCORRECT\x1b[0m")
     );
     assert!(!evaluation(&response(json!({})), Style::default()).contains('\x1b'));

@@ -152,3 +152,16 @@ async fn errors_of_pages_are_pages() {
     let refused = server.send("POST", "/evaluate", &[BROWSER], &contract_named("invalid")).await;
     assert_eq!(refused.header("content-type"), Some("application/json"));
 }
+
+#[tokio::test]
+async fn the_front_of_the_book_is_there_with_and_without_a_slash() {
+    let server = Server::start().await;
+    for path in ["/book", "/book/"] {
+        let answer = server.get(path).await;
+        assert_eq!(answer.status, 307, "{path}");
+        let first = answer.header("location").unwrap();
+        assert!(first.starts_with("/book/") && first.len() > "/book/".len(), "{first}");
+        assert_eq!(server.get(first).await.status, 200, "{first}");
+    }
+    server.get("/book/nothing").await.expect_error(404, "not_found");
+}

@@ -9,6 +9,6 @@ pub(crate) const BOOK: &str = "/book";
 /// Returns whether a path is that of a page of the documents.
 pub(crate) fn is_in_book(path: &str) -> bool {
     let Some(rest) = path.strip_prefix(BOOK) else { return false };
-    rest.is_empty()
+    matches!(rest, "" | "/")
         || rest.strip_prefix('/').is_some_and(|rest| warpgauge_book::paths().any(|it| it == rest))
 }

@@ -102,7 +102,7 @@ fn every_reason_is_in_words() {
         "cuda",
         json!([candidate]),
         Beside::unnamed(),
-        Style { colour: false, verbose: true },
+        Style { colour: false, verbose: true, width: None },
     );
     assert!(text.contains("  because   the interval includes"), "{text}");
     assert!(text.contains("            times and cycles disagree"), "{text}");

@@ -31,6 +31,7 @@ pub(super) fn add(route: Route) -> Route {
         route.at(format!("{BOOK}/{path}"), get(page("text/html; charset=utf-8", make)))
     });
     book.at(BOOK, get(make_sync(front_of_book)))
+        .at(format!("{BOOK}/"), get(make_sync(front_of_book)))
         .at("/", get(make_sync(|_| front())))
         .at(html::FILES, get(make_sync(html::style)))
         .at("/docs", get(page("text/html; charset=utf-8", docs)))
@@ -46,7 +47,8 @@ const PATHS: [&str; 6] =
 /// The paths that [`add`] adds.
 pub(super) fn paths() -> impl Iterator<Item = String> {
     let book = warpgauge_book::paths().map(|path| format!("{BOOK}/{path}"));
-    PATHS.into_iter().chain([BOOK]).map(str::to_owned).chain(book)
+    let front = [BOOK.to_owned(), format!("{BOOK}/")];
+    PATHS.into_iter().map(str::to_owned).chain(front).chain(book)
 }
 
 /// Returns whether the request is for a page. An operation has the path of the front page, too.
