@@ -21,6 +21,13 @@ macro_rules! causes {
                 }
             }
 
+            /// Meaning of the code, a sentence.
+            pub fn meaning(self) -> &'static str {
+                match self {
+                    $(Cause::$variant => concat!($($doc),+).trim(),)*
+                }
+            }
+
             /// Remedy for people.
             pub fn remedy(self) -> &'static str {
                 match self {
