@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::contract_file::ContractFileError;
 use super::gate::GateError;
+use super::io_words;
 use super::outputs::OutputError;
 use crate::exit::{Exit, are_unmet};
 use warpgauge_api::ServeError;
@@ -164,8 +165,11 @@ impl CliError {
         };
         // An error that only wraps its cause has the same text. It is printed once.
         let mut cause = self.source();
+        let writes = matches!(self, CliError::Write { .. } | CliError::Output(_));
         while let Some(error) = cause {
-            let line = error.to_string();
+            let file = error.downcast_ref::<std::io::Error>();
+            let words = file.and_then(|error| io_words::of(error, writes));
+            let line = words.map_or_else(|| error.to_string(), str::to_owned);
             if !text.contains(&line) {
                 text.push_str(&format!("\n  because: {line}"));
             }

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::args::ImportArgs;
+use super::contract_file::check_file;
 use super::terminal::Terminal;
 use super::{CliError, import_changes, import_table, local};
 use crate::exit::Exit;
@@ -72,6 +73,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CliError> {
         let mut input = std::io::stdin().lock().take(MAX_BYTES + 1);
         input.read_to_end(&mut bytes).map_err(unreadable)?;
     } else {
+        check_file(path)?;
         let file = File::open(path).map_err(unreadable)?;
         // The size is known before the file is read.
         let length = file.metadata().map_err(unreadable)?.len();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::CliError;
+use super::terminal::plain_line;
 use warpgauge_config::Config;
 use warpgauge_engine::LocalExecutor;
 use warpgauge_model::DeviceKind;
@@ -64,6 +65,14 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn start(config: &Config) -> Result<Self, CliError> {
+        let data = config.data_dir();
+        // The store's own message is for callers of a server, and leaves the path out.
+        if data.metadata().is_ok_and(|found| !found.is_dir()) {
+            return Err(CliError::Unavailable(format!(
+                "the data directory {} is a file; name a directory in WARPGAUGE_DATA_DIR (`storage.data_dir`)",
+                plain_line(&data.display().to_string())
+            )));
+        }
         let runtime = runtime()?;
         let service = runtime.block_on(start(config, ProcessRole::Command))?;
         let interrupted = Box::pin(async {

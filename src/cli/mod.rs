@@ -28,6 +28,7 @@ mod import_changes;
 mod import_table;
 mod import_verdict;
 mod init;
+mod io_words;
 mod jobs;
 mod json;
 mod kernel_contract;

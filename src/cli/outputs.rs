@@ -39,6 +39,17 @@ pub enum OutputError {
     },
 }
 
+/// Checks before anything runs that the directory can be one.
+pub(super) fn check(directory: &Path) -> Result<(), OutputError> {
+    match directory.metadata() {
+        Ok(found) if !found.is_dir() => {
+            let source = std::io::ErrorKind::NotADirectory.into();
+            Err(OutputError::Write { path: directory.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Writes each output that has content into `directory`, which is created if absent: `NAME.npy` or,
 /// for raw elements, `NAME.bin`. Returns the paths.
 pub(super) fn write(

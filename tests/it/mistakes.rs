@@ -1,6 +1,7 @@
 //! Mistakes of people on the command line: each answer says what, where, and what to do.
 
 use std::path::Path;
+use std::process::Stdio;
 
 use crate::server::{data_directory, emulated, program};
 use crate::support::outcome;
@@ -28,6 +29,16 @@ fn files() -> tempfile::TempDir {
     write("variant.yaml", b"kernel: {kernel_type: cdua, source_file: scale.cu}\n");
     write("there.yaml", b"kernel: {}\n");
     write("new\nline.txt", b"x");
+    write("wide.cu", b"\xff\xfev\0o\0i\0d\0");
+    write("name.toml", b"nonsense = 1\n");
+    write("comma.json", b"{\"kernel\": {\"kernel_type\": \"cuda\",}}");
+    write("tab.yaml", b"kernel:\n\tkernel_type: cuda\n");
+    write("gone.yaml", b"kernel: {kernel_type: cuda, source_file: nowhere.cu}\n");
+    write("folder.yaml", b"kernel: {kernel_type: cuda, source_file: .}\n");
+    std::os::unix::fs::symlink("circle.cu", directory.path().join("circle.cu")).unwrap();
+    // A file of 100 MB without content: the size alone decides.
+    let large = std::fs::File::create(directory.path().join("large.cu")).unwrap();
+    large.set_len(100_000_000).unwrap();
     directory
 }
 
@@ -56,11 +67,132 @@ fn mistakes_that_need_no_device() {
         (&["completions", "bsh"], "'bash'"),
         (&["explain", "zeros_pas"], "did you mean `zeros_pass`?"),
         (&["history", "nosuch"], "there is no history of a case `nosuch`"),
+        (&["eval", "wide.cu"], "it is UTF-16: save it as UTF-8"),
+        (&["eval", "large.cu"], "is larger than 64.0 MiB"),
+        (&["eval", "circle.cu"], "its symbolic links lead in a circle"),
+        (&["eval", "comma.json"], "comma.json: kernel: not JSON: trailing comma (line 1"),
+        (&["eval", "tab.yaml"], "tab.yaml: kernel: not YAML: tabs disallowed"),
+        (&["eval", "gone.yaml"], "nowhere.cu: there is no such file"),
+        (&["eval", "folder.yaml"], "is not a regular file; name a file"),
+        (&["eval", "/dev/zero"], "is not a regular file; name a file"),
+        (&["import", "ther.yaml"], "(did you mean `there.yaml`?)"),
+        (&["import", "/dev/zero"], "is not a regular file; name a file"),
+        (&["import", "scale.cu"], "this is neither a page of Nsight Compute"),
+        (&["--config", "none.toml", "eval", "scale.cu"], "there is no such file; check the path"),
+        (&["--config", ".", "eval", "scale.cu"], "it is a folder; name a file"),
+        (&["--config", "name.toml", "eval", "scale.cu"], "unknown setting `nonsense`; known: "),
+        (&["serve", "--port", "99999"], "must be a whole number from 0 to 65535"),
+        (&["schema", "contracts"], "[possible values: contract, comparison, sweep]"),
     ] {
         let (code, out, error) = run(directory.path(), args);
         assert_eq!((code, out.as_str()), (2, ""), "{args:?}: {error}");
         assert!(error.contains(said), "{args:?}: {said:?} in {error}");
         assert!(!error.contains("invalid digit"), "{args:?}: {error}");
+    }
+}
+
+/// Files and folders that cannot be written or used: found before anything runs.
+#[test]
+fn places_that_do_not_suit_are_named_with_a_remedy() {
+    let directory = files();
+    let file = directory.path().join("scale.cu");
+    let file = file.to_str().unwrap();
+    for (args, variable, said) in [
+        (&["eval", "scale.cu", "--html", "missing/report.html"][..], None, "create it, or name"),
+        (&["eval", "scale.cu", "--html", "."], None, "name a file to write"),
+        (
+            &["eval", "scale.cu", "--return-outputs", "scale.cu"],
+            None,
+            "a part of the path is a file",
+        ),
+        (&["eval", "scale.cu"], Some(("WARPGAUGE_DATA_DIR", file)), "is a file; name a directory"),
+        (
+            &["--device", "emulator", "eval", "scale.cu"],
+            Some(("WARPGAUGE_EMULATOR", file)),
+            "is not the library of the emulator",
+        ),
+        (
+            &["--device", "emulator", "eval", "scale.cu"],
+            Some(("WARPGAUGE_EMULATOR", "/no/such/emulator.so")),
+            "no such file",
+        ),
+    ] {
+        let mut command = program();
+        command.args(args).current_dir(directory.path());
+        command.env("WARPGAUGE_DATA_DIR", directory.path());
+        command.envs(variable);
+        let (code, out, error) = outcome(command.output().unwrap());
+        assert_eq!((code, out.as_str()), (1, ""), "{args:?} {variable:?}: {error}");
+        assert!(error.contains(said), "{args:?} {variable:?}: {said:?} in {error}");
+        assert!(!error.contains("os error"), "{args:?} {variable:?}: {error}");
+    }
+}
+
+#[test]
+fn without_a_home_the_setting_is_named() {
+    let directory = files();
+    for home in [None, Some("")] {
+        let mut command = program();
+        command.args(["eval", "scale.cu"]).current_dir(directory.path());
+        command.env_remove("HOME").env_remove("XDG_DATA_HOME").env_remove("WARPGAUGE_DATA_DIR");
+        command.envs(home.map(|home| ("HOME", home)));
+        let (code, _, error) = outcome(command.output().unwrap());
+        assert_eq!(code, 2, "{error}");
+        assert!(error.contains("set WARPGAUGE_DATA_DIR or `storage.data_dir`"), "{error}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    for args in [&["explain"][..], &["openapi"], &["--help"]] {
+        let mut command = program();
+        command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {} {error}", output.status);
+        assert_eq!(error, "", "{args:?}");
+    }
+}
+
+#[test]
+fn an_address_in_use_is_said_to_be() {
+    let directory = files();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let args = ["--device", "emulator", "serve", "--port", &port];
+    let (code, _, error) = run(directory.path(), &args);
+    assert_eq!(code, 1, "{error}");
+    let due = format!("cannot listen on 127.0.0.1:{port}; is another server running there?");
+    assert!(error.contains(&due), "{error}");
+}
+
+/// In a terminal of 40 columns only words that are longer than a line leave it.
+#[test]
+fn help_and_reports_fit_a_narrow_terminal() {
+    needs!("the emulated device", emulated());
+    let directory = files();
+    for args in [
+        &["eval", "--help"][..],
+        &["compare", "--help"],
+        &["--device", "emulator", "--verbose", "eval", "scale.cu", "--set", "n=256"],
+        &["--device", "emulator", "compare", "scale.cu", "scale.cu", "--set", "n=256"],
+        &["--device", "emulator", "doctor"],
+    ] {
+        let mut command = program();
+        command.args(args).current_dir(directory.path()).env("COLUMNS", "40");
+        command.env("WARPGAUGE_DATA_DIR", directory.path());
+        let output = command.output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.lines().count() > 5, "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        // A word that fits no line, such as a path, may leave it.
+        let is_too_long = |line: &&str| {
+            let last = line.split_whitespace().last().unwrap_or_default();
+            line.chars().count() > 40 && last.chars().count() + 8 <= 40
+        };
+        let long = text.lines().filter(|line| !line.starts_with("Usage: ")).filter(is_too_long);
+        assert_eq!(long.collect::<Vec<_>>(), [""; 0], "{args:?}\n{text}");
     }
 }
 

@@ -150,6 +150,9 @@ pub(super) fn from_contract(fields: &mut Map<String, Value>) -> Vec<String> {
     }
     // An inferred contract has all fields, and most of them are empty.
     contract.retain(|_, value| asks(value));
+    if contract.get("return_outputs").is_some_and(|chosen| chosen == "none") {
+        contract.remove("return_outputs");
+    }
     if !contract.contains_key("return_outputs") {
         contract.remove("output_encoding");
     }

@@ -82,6 +82,7 @@ fn fields_that_ask_for_nothing_are_left_out_without_a_note() {
         fields.as_object().cloned().unwrap()
     };
     assert_eq!(from_contract(&mut contract(json!([]))), [""; 0]);
+    assert_eq!(from_contract(&mut contract(json!("none"))), [""; 0]);
     let note = "a comparison does not use `output_encoding`, `return_outputs`";
     assert_eq!(from_contract(&mut contract(json!(["y"]))), [note]);
     let arranged = json!({"y": {"order": "any"}});

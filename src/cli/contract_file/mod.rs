@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use serde_json::{Map, Value};
 
+use super::format::bytes;
 use super::source_view::SourceView;
 use super::terminal::plain_line;
 
@@ -54,13 +55,13 @@ pub enum ContractFileError {
         meant: Option<PathBuf>,
     },
     /// The path is a directory, a device or a pipe.
-    #[error("{} is not a regular file", shown(path))]
+    #[error("{} is not a regular file; name a file", shown(path))]
     NotAFile {
         /// The path.
         path: PathBuf,
     },
     /// The file is larger than the limit.
-    #[error("{} is larger than {limit} bytes", shown(path))]
+    #[error("{} is larger than {}, the most that is read; is it the right file?", shown(path), bytes(*limit))]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -286,17 +287,23 @@ pub(super) fn read_binary(path: &Path) -> Result<String, ContractFileError> {
 
 /// Returns the content of a regular file of at most `limit` bytes.
 pub(super) fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, ContractFileError> {
-    let failed = |source: std::io::Error| match source.kind() {
-        ErrorKind::NotFound => {
-            ContractFileError::Missing { path: path.to_owned(), meant: nearest_file(path) }
+    check_file(path)?;
+    let file = std::fs::File::open(path);
+    let file = file.map_err(|source| ContractFileError::Read { path: path.to_owned(), source })?;
+    read_limited(file, path, limit)
+}
+
+/// Checks that a regular file is there: opening a named pipe would wait for its writer.
+pub(super) fn check_file(path: &Path) -> Result<(), ContractFileError> {
+    let path_of = || path.to_owned();
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_file() => Ok(()),
+        Ok(_) => Err(ContractFileError::NotAFile { path: path_of() }),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(ContractFileError::Missing { path: path_of(), meant: nearest_file(path) })
         }
-        _ => ContractFileError::Read { path: path.to_owned(), source },
-    };
-    // The check comes first, because opening a named pipe would wait for a writer.
-    if !std::fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(ContractFileError::NotAFile { path: path.to_owned() });
+        Err(source) => Err(ContractFileError::Read { path: path_of(), source }),
     }
-    read_limited(std::fs::File::open(path).map_err(failed)?, path, limit)
 }
 
 /// Returns the path on one line.

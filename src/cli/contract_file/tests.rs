@@ -100,7 +100,7 @@ fn wrong_source_files_are_refused_with_their_path() {
             "c.yaml: expected.y.kernel.source_file: `binary_b64` is also set; set only one of them",
         ),
         ("kernel: {source_file: none.cu}", "could not read none.cu: there is no such file"),
-        ("kernel: {source_file: .}", ". is not a regular file"),
+        ("kernel: {source_file: .}", ". is not a regular file; name a file"),
         ("kernel: {source_file: bad.cu}", "bad.cu: byte 1 is not UTF-8"),
     ];
     for (contract, expected) in cases {
@@ -117,7 +117,10 @@ fn a_large_source_is_refused() {
         ("k.cu", &large),
         ("c.yaml", b"kernel: {source_file: k.cu, kernel_type: cuda}"),
     ]);
-    assert_eq!(files.refusal("c.yaml"), "k.cu is larger than 16777216 bytes");
+    assert_eq!(
+        files.refusal("c.yaml"),
+        "k.cu is larger than 16.0 MiB, the most that is read; is it the right file?"
+    );
 }
 
 #[test]
@@ -144,7 +147,10 @@ fn files_that_are_no_contract() {
     assert!(cut.starts_with("cut.msgpack: ") && cut.contains("byte"), "{cut}");
     let unknown = files.refusal("unknown.json");
     assert!(unknown.contains("kernel.colour: unknown field `colour`"), "{unknown}");
-    assert_eq!(files.refusal("large.json"), "large.json is larger than 1048576 bytes");
+    assert_eq!(
+        files.refusal("large.json"),
+        "large.json is larger than 1.0 MiB, the most that is read; is it the right file?"
+    );
     assert_eq!(files.refusal("none.json"), "could not read none.json: there is no such file");
     // What is not there is named first, and a near name is offered.
     let near = files.refusal("brokn.jsn");

@@ -52,8 +52,11 @@ pub enum LoadError {
         path: PathBuf,
         reason: String,
     },
-    /// The emulator's file cannot be renamed.
-    #[error("rename the emulator {}", path.display())]
+    /// The file is not the emulator's.
+    #[error(
+        "{} is not the library of the emulator ({source}); name {EMULATOR_FILE} in {EMULATOR_VARIABLE}, or unset that",
+        path.display()
+    )]
     Rename {
         path: PathBuf,
         #[source]

@@ -198,10 +198,14 @@ fn code(kind: KernelType, content: &[u8]) -> Result<Code, FileRejection> {
             "the file is binary and not source code: it contains a zero byte",
         )),
         Ok(text) => Ok(Code::Text(text)),
-        Err(at) => Err(FileRejection::new(
-            "not_text",
-            format!("the file is not source code: byte {at} is not UTF-8"),
-        )),
+        Err(at) => {
+            let remedy = match content {
+                [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => "it is UTF-16: save it as UTF-8",
+                _ => "save it as UTF-8; machine code has the name .cubin or .fatbin",
+            };
+            let message = format!("the file is not source code: byte {at} is not UTF-8; {remedy}");
+            Err(FileRejection::new("not_text", message))
+        }
     }
 }
 
