@@ -274,7 +274,7 @@ pub(super) struct EvalArgs {
     #[command(flatten)]
     pub patience: Patience,
     /// Number of timed launches, in place of the contract's `num_trials`
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub trials: Option<u32>,
     /// Load of the device between timed launches, in place of the contract's `measure.regime`
     #[arg(long, value_name = "REGIME", value_parser = ["isolated", "sustained"])]
@@ -311,7 +311,7 @@ pub(super) struct CompareArgs {
     #[arg(long, value_name = "X")]
     pub rtol: Option<f64>,
     /// Number of timed launches in the evaluation of each kernel, in place of the file's `num_trials`
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub trials: Option<u32>,
     #[command(flatten)]
     pub assume: Assume,
@@ -358,7 +358,7 @@ pub(super) struct ProfileArgs {
     #[command(flatten)]
     pub patience: Patience,
     /// Number of timed launches, in place of the contract's `num_trials`
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub trials: Option<u32>,
     #[command(flatten)]
     pub kernel: KernelFlags,

@@ -161,6 +161,9 @@ impl CliError {
                 }
                 text
             }
+            CliError::Service(ServiceError::NoSuchBaseline(name)) => {
+                format!("there is no baseline `{name}`; `warpgauge baselines list` lists them")
+            }
             other => other.to_string(),
         };
         // An error that only wraps its cause has the same text. It is printed once.

@@ -27,7 +27,7 @@ pub(super) fn of(error: &Error, writes: bool) -> Option<&'static str> {
         }
         ErrorKind::IsADirectory => "it is a folder; name a file",
         ErrorKind::NotADirectory => "a part of the path is a file, where a folder is needed",
-        ErrorKind::AlreadyExists => "a file of that name exists; remove it, or choose another name",
+        ErrorKind::AlreadyExists => "something else has that name already; choose another one",
         ErrorKind::InvalidFilename => "the name is too long, or the file system cannot have it",
         _ => return None,
     })

@@ -50,7 +50,7 @@ pub(super) fn client(
 pub(super) struct Patience {
     /// Seconds for which to retry, each time, while the server with the job restarts or cannot be
     /// reached, 0 to 3600
-    #[arg(long = "patience", value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
+    #[arg(long = "patience", value_name = "SECONDS", default_value_t = 120.0, allow_negative_numbers = true, value_parser = seconds)]
     pub seconds: f64,
 }
 

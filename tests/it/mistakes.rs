@@ -29,6 +29,7 @@ fn files() -> tempfile::TempDir {
     write("variant.yaml", b"kernel: {kernel_type: cdua, source_file: scale.cu}\n");
     write("there.yaml", b"kernel: {}\n");
     write("new\nline.txt", b"x");
+    write("empty.cu", b"\n");
     write("wide.cu", b"\xff\xfev\0o\0i\0d\0");
     write("name.toml", b"nonsense = 1\n");
     write("comma.json", b"{\"kernel\": {\"kernel_type\": \"cuda\",}}");
@@ -67,6 +68,10 @@ fn mistakes_that_need_no_device() {
         (&["completions", "bsh"], "'bash'"),
         (&["explain", "zeros_pas"], "did you mean `zeros_pass`?"),
         (&["history", "nosuch"], "there is no history of a case `nosuch`"),
+        (&["eval", "scale.cu", "--trials", "-1"], "-1 is not in"),
+        (&["eval", "scale.cu", "--patience", "-1"], "expected seconds from 0 to 3600"),
+        (&["eval", "empty.cu"], "empty.cu: the file is empty"),
+        (&["baselines", "show", "nosuch"], "`warpgauge baselines list` lists them"),
         (&["eval", "wide.cu"], "it is UTF-16: save it as UTF-8"),
         (&["eval", "large.cu"], "is larger than 64.0 MiB"),
         (&["eval", "circle.cu"], "its symbolic links lead in a circle"),

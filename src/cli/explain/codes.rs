@@ -122,7 +122,7 @@ const OTHERS: [(&str, &str); 23] = [
     ("not_readable", "The file cannot be read. Check its permissions."),
     (
         "not_text",
-        "The file is binary, and source code is expected. Check its name and its encoding, UTF-8.",
+        "The file is empty or binary, and source code is expected. Check its name and its encoding, UTF-8.",
     ),
     ("other_language", "The file is in a language that is not evaluated."),
     (

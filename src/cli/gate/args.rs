@@ -47,7 +47,7 @@ pub(in crate::cli) struct RunArgs {
     pub measure_identical: bool,
     /// Seconds for which to retry, each time, while the server is full, restarts or cannot be
     /// reached, 0 to 3600
-    #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 120.0, allow_negative_numbers = true, value_parser = seconds)]
     pub patience: f64,
     #[command(flatten)]
     pub target: Target,
@@ -58,16 +58,16 @@ pub(in crate::cli) struct CalibrateArgs {
     /// Suite (YAML)
     pub suite: PathBuf,
     /// Number of blocks per run
-    #[arg(long, value_name = "N", default_value_t = 64,
+    #[arg(long, value_name = "N", default_value_t = 64, allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(16..=1024))]
     pub blocks: u32,
     /// Number of runs of each case, each in fresh processes
-    #[arg(long, value_name = "N", default_value_t = 5,
+    #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(3..=100))]
     pub runs: u32,
     /// Seconds for which to retry, each time, while the server is full, restarts or cannot be
     /// reached, 0 to 3600
-    #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 120.0, allow_negative_numbers = true, value_parser = seconds)]
     pub patience: f64,
     /// Print the calibration as JSON
     #[arg(long)]

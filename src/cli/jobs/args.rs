@@ -84,7 +84,7 @@ pub(in crate::cli) struct ListArgs {
     #[arg(long, value_name = "LABEL")]
     pub label: Option<String>,
     /// Maximum number of jobs to list
-    #[arg(long, value_name = "N", default_value_t = 50,
+    #[arg(long, value_name = "N", default_value_t = 50, allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub limit: u32,
     /// Print the jobs of all pages as one JSON list
@@ -132,7 +132,7 @@ pub(in crate::cli) struct WaitArgs {
     #[command(flatten)]
     pub job: JobArgs,
     /// Maximum time to wait, seconds
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=604_800))]
     pub timeout: Option<u64>,
 }
 

@@ -35,13 +35,13 @@ pub(in crate::cli) struct SpmvArgs {
     #[arg(long, value_name = "EXPRESSION")]
     pub grid: Option<String>,
     /// Number of threads in a block
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 256, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub block: u32,
     /// Option for the compiler; may be repeated
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub compiler_option: Vec<String>,
     /// Number of timed launches; default: enough for a precise median
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub trials: Option<u32>,
     /// Library that also multiplies each matrix; the table shows the kernel's speedup over it
     #[arg(long, value_enum, value_name = "LIBRARY")]

@@ -37,14 +37,14 @@ pub(in crate::cli) struct WatchArgs {
     #[command(flatten)]
     pub target: Target,
     /// Maximum number of files that are evaluated at once
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 4, allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub jobs: u16,
     /// Seconds for which a file must be unchanged, unless it is known to be complete, 0 to 3600
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, allow_negative_numbers = true, value_parser = seconds)]
     pub settle: f64,
     /// Seconds between scans of the folder, in place of notifications; for a repository the default
     /// is 10
-    #[arg(long, value_name = "SECONDS", value_parser = interval)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = interval)]
     pub poll: Option<f64>,
     /// Evaluate the kernels that are present, then exit
     #[arg(long)]

@@ -38,7 +38,7 @@ pub(in crate::cli) struct SendArgs {
     #[arg(long, value_name = "FILE")]
     pub contract: Option<PathBuf>,
     /// Seconds to wait for the result, 0 to 3600
-    #[arg(long, value_name = "SECONDS", default_value_t = 600.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600.0, allow_negative_numbers = true, value_parser = seconds)]
     pub patience: f64,
     /// Print the result as JSON
     #[arg(long)]

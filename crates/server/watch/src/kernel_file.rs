@@ -192,6 +192,10 @@ fn code(kind: KernelType, content: &[u8]) -> Result<Code, FileRejection> {
     if kind.code_form() == CodeForm::Binary {
         return Ok(Code::Image(base64::engine::general_purpose::STANDARD.encode(content)));
     }
+    if content.iter().all(u8::is_ascii_whitespace) {
+        let message = "the file is empty: save a kernel in it";
+        return Err(FileRejection::new("not_text", message));
+    }
     match warpgauge_code::source::text_of(content.to_vec()) {
         Ok(text) if text.contains('\0') => Err(FileRejection::new(
             "not_text",
