@@ -43,7 +43,7 @@ pub use roofline::{
     Roofline, RooflinePoint, TimeBasis,
 };
 pub use select::{Selection, select, unknown_name};
-pub use several::{LaunchFold, MAX_KERNELS, ProfiledLaunch, several_metrics};
+pub use several::{MAX_KERNELS, ProfiledLaunch, several_metrics};
 pub use svg::{Caption, render as roofline_svg, render_in_page as roofline_svg_in_page, si};
 pub use types::{
     CacheControl, ClockControl, Conditions, DeviceMetrics, KernelMetrics, Metric, MetricGroups,

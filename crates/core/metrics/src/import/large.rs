@@ -1,33 +1,22 @@
-//! Imports raw pages of Nsight Compute that have too many cells for the memory.
+//! Raw pages of Nsight Compute that are too large to keep their rows.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use super::{ImportError, Imported, UNKNOWN, above_all, verdict};
-use crate::ncu::{self, NcuCsvError, NcuKernel};
+use super::{ImportError, Imported, above_all, verdict};
+use crate::ncu::{self, NcuCsvError};
 use crate::select::{Selection, select};
-use crate::several::{LaunchFold, ProfiledLaunch};
-use crate::types::Conditions;
+use crate::several::{Folded, LaunchFold};
 
 /// Parses a page launch by launch, and keeps the metrics that the analyses use.
 pub(super) fn ncu_page(text: &str, selection: &Selection) -> Result<Imported, ImportError> {
-    let unreadable = ncu::parse_log(text).unreadable;
-    let conditions = Conditions::default();
     let everything = select(&[]);
     let mut fold = LaunchFold::new(&everything);
-    let mut firsts: BTreeMap<String, NcuKernel> = BTreeMap::new();
-    let mut notes = ncu::each_launch(text, |kernel| {
-        let collected =
-            kernel.collected("Nsight Compute", &conditions, &BTreeSet::new(), &unreadable);
-        let capability = kernel.capability.unwrap_or(UNKNOWN);
-        let launch = ProfiledLaunch { collected: &collected, capability, launch: None };
-        if !fold.add(&launch) {
-            return Err(NcuCsvError::TooManyCells { line: 1 });
-        }
-        firsts.entry(kernel.name.clone()).or_insert(kernel);
-        Ok(())
-    })?;
-    let mut metrics = fold.metrics().ok_or(NcuCsvError::NoKernels { line: 1 })?;
-    let kernels: Vec<NcuKernel> = firsts.into_values().collect();
+    let mut notes = ncu::each_launch(text, |launch| fold.add(launch))?;
+    let folded = fold.finish().ok_or(NcuCsvError::NoKernels { line: 1 })?;
+    let Folded { mut metrics, kernels, others } = folded;
+    if others > 0 {
+        notes.push(format!(
+            "{others} launches are of further kernels, and count only in the metrics of all"
+        ));
+    }
     let verdicts = verdict::verdicts(&metrics, &kernels);
     if let [only] = verdicts.as_slice() {
         metrics.roofline.clone_from(&only.roofline);
@@ -49,33 +38,74 @@ mod tests {
     const PAGE: &str =
         include_str!("../../../../../tests/fixtures/profile/ncu/2025.3.1-h200-raw_full_base.csv");
 
-    /// Launch by launch gives what all at once gives.
-    #[test]
-    fn a_large_page_is_read_as_a_small_one() {
+    /// Compares what launch by launch and all at once give.
+    fn same(page: &str) -> (Imported, Imported) {
         let selection = select(&[]);
-        let Imported::Ncu { device_metrics: large, verdicts: a, .. } =
-            ncu_page(PAGE, &selection).unwrap()
+        let large = ncu_page(page, &selection).unwrap();
+        let small = super::super::import(page, &selection).unwrap();
+        let (Imported::Ncu { device_metrics: a, .. }, Imported::Ncu { device_metrics: b, .. }) =
+            (&large, &small)
         else {
             panic!()
         };
-        let Imported::Ncu { device_metrics: small, verdicts: b, .. } =
-            super::super::import(PAGE, &selection).unwrap()
-        else {
-            panic!()
-        };
-        assert_eq!((large.kernel.as_str(), large.kernels.len()), ("5 kernels", 5));
-        for (large, small) in large.kernels.iter().zip(&small.kernels) {
-            assert_eq!((&large.kernel, large.launches), (&small.kernel, small.launches));
-            for (id, metric) in &small.metrics {
-                let other = &large.metrics[id];
-                assert_eq!(metric.value.is_some(), other.value.is_some(), "{id}");
+        assert_eq!(a.kernel, b.kernel);
+        let pages = std::iter::once((&a.metrics, &b.metrics)).chain(
+            a.kernels.iter().zip(&b.kernels).map(|(a, b)| {
+                assert_eq!((&a.kernel, a.launches), (&b.kernel, b.launches));
+                (&a.metrics, &b.metrics)
+            }),
+        );
+        for (a, b) in pages {
+            for (id, metric) in b {
+                let other = &a[id];
+                assert_eq!(metric.reason, other.reason, "{id}");
                 let (a, b) = (metric.value.unwrap_or(0.0), other.value.unwrap_or(0.0));
                 assert!((a - b).abs() <= 1e-9 * a.abs(), "{id}: {a} {b}");
             }
         }
+        (large, small)
+    }
+
+    #[test]
+    fn a_large_page_is_read_as_a_small_one() {
+        let (large, small) = same(PAGE);
+        let (Imported::Ncu { verdicts: a, .. }, Imported::Ncu { verdicts: b, .. }) =
+            (&large, &small)
+        else {
+            panic!()
+        };
         let bounds = |all: &[super::super::ImportedVerdict]| {
             all.iter().map(|one| (one.kernel.clone(), one.bound_by)).collect::<Vec<_>>()
         };
-        assert_eq!(bounds(&a), bounds(&b));
+        assert_eq!((bounds(a).len(), bounds(a)), (5, bounds(b)));
+    }
+
+    /// Launches of several chips, sizes that contradict their columns, cells without a number, and
+    /// counts that follow from others.
+    #[test]
+    fn what_is_odd_in_a_large_page_is_read_as_in_a_small_one() {
+        let names = [
+            "gpu__time_duration.sum",
+            "launch__block_size",
+            "dram__bytes.sum.per_second",
+            "dram__bytes_read.sum",
+            "sm__inst_executed_pipe_tensor.sum",
+            "smsp__cycles_elapsed.max",
+            "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum.per_cycle_elapsed",
+            "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+            "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+            "lts__t_sector_hit_rate.pct",
+        ];
+        let head = format!("ID,Kernel Name,Block Size,Grid Size,CC,{}\n", names.join(","));
+        let units = ",,,,,usecond,,Gbyte/s,Kbyte,inst,cycle,inst/cycle,sector,request,%\n";
+        let rows = [
+            "0,a,\"(32, 1, 1)\",\"(7, 2, 1)\",8.0,1.5,32,100.5,n/a,0,2000,1.25,64,16,50.5\n",
+            "1,a,\"(64, 1, 1)\",\"(7, 2, 1)\",8.0,2.5,32,110.5,3.5,0,3000,2.25,96,16,60.5\n",
+            "2,b,\"(32, 1, 1)\",\"(9, 1, 1)\",9.0,0.5,32,90.5,2.5,4,1000,1.75,0,0,150.5\n",
+            "3,b,\"(32, 1, 1)\",\"(9, 1, 1)\",7.0,,32,80.5,word,0,1000,1.75,0,0,inf\n",
+        ];
+        for count in 1..=rows.len() {
+            same(&format!("{head}{units}{}", rows[..count].concat()));
+        }
     }
 }

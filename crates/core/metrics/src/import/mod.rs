@@ -25,11 +25,11 @@ pub use text::decode;
 pub use verdict::{ImportedVerdict, OccupancyLimiter, TopStall};
 use warpgauge_model::Unavailable;
 
-/// Maximum number of devices whose busy and idle times are returned.
-const MAX_DEVICES: usize = 1_000;
 /// Maximum number of notes about percentages above 100.
 const MAX_ABOVE: usize = 20;
-/// Compute capability if the file does not contain it.
+/// Size from which the launches of a page are read one by one, bytes.
+const LARGE: usize = 8 << 20;
+/// Compute capability of a device for which the file has none.
 const UNKNOWN: u32 = 0;
 
 /// Content of a file.
@@ -166,10 +166,7 @@ pub fn import_file(text: &str, name: &str, selection: &Selection) -> Result<Impo
         return Err(ImportError::SeveralTools { first, second });
     }
     match kinds.iter().position(|(is, _)| *is) {
-        Some(0) => match ncu::parse_csv(text) {
-            Err(NcuCsvError::TooManyCells { .. }) => large::ncu_page(text, selection),
-            report => ncu_page(report?, text, selection),
-        },
+        Some(0) => page_of(text, selection),
         Some(1) => Ok(Imported::NcuSource(ncu::parse_source(text)?)),
         Some(2) => ncu_page(ncu::parse_console(text)?, text, selection),
         Some(3) => match sanitizer::cause(text) {
@@ -183,7 +180,22 @@ pub fn import_file(text: &str, name: &str, selection: &Selection) -> Result<Impo
     }
 }
 
-/// Returns the reason why a text contains no output of the tools.
+fn page_of(text: &str, selection: &Selection) -> Result<Imported, ImportError> {
+    let is_large = text.len() > LARGE;
+    if is_large {
+        match large::ncu_page(text, selection) {
+            // A page of another kind, or several pages.
+            Err(ImportError::Ncu(NcuCsvError::TooManyCells { .. })) => {}
+            imported => return imported,
+        }
+    }
+    match ncu::parse_csv(text) {
+        Err(NcuCsvError::TooManyCells { .. }) if !is_large => large::ncu_page(text, selection),
+        report => ncu_page(report?, text, selection),
+    }
+}
+
+/// Returns why a text has no output of the tools.
 fn nothing(text: &str) -> ImportError {
     if let Some((what, help)) = format::of_text(text) {
         return ImportError::OtherFormat { what, help };
@@ -259,17 +271,10 @@ fn above_all(metrics: &DeviceMetrics) -> Vec<String> {
 }
 
 fn nsys_tables(mut report: NsysReport) -> Imported {
-    let all = std::mem::take(&mut report.activities);
-    if all.len() > MAX_DEVICES {
-        report.notes.push(format!(
-            "the trace has {} devices: busy and idle times are given for the first {MAX_DEVICES}",
-            all.len()
-        ));
-    }
-    let timelines = all.into_iter().take(MAX_DEVICES).filter_map(|(device, activities)| {
-        let timeline = Timeline::of(activities.into_iter())?;
+    let timelines = std::mem::take(&mut report.timelines).into_iter();
+    let timelines = timelines.map(|(device, timeline)| {
         let utilisation_pct = timeline.utilisation_pct();
-        Some(DeviceTimeline { device, timeline, utilisation_pct })
+        DeviceTimeline { device, timeline, utilisation_pct }
     });
     let mut timelines: Vec<DeviceTimeline> = timelines.collect();
     if let Some(left_out) = report.trace_left_out {

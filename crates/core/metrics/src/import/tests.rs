@@ -266,6 +266,37 @@ fn traces_of_many_devices_and_many_activities() {
     assert!((timelines[0].timeline.busy - 60_000.0 * 5e-9).abs() < 1e-12, "of all of them");
 }
 
+/// The order of the rows does not matter, though that of a sorted trace needs no memory.
+#[test]
+fn a_trace_in_any_order_has_the_same_times() {
+    let head = "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,Device,Strm,Name\n";
+    let row = |n: u64, device: u64| match n % 3 {
+        0 => format!("{},{},{n},,,,d{device},7,[CUDA memset]\n", 100 * n, 37 * (n % 5)),
+        _ => format!("{},{},{n},8,1,1,d{device},7,k\n", 100 * n, 60 * (n % 4)),
+    };
+    let times = |order: &[u64]| {
+        let rows: String = order.iter().map(|n| row(*n, n % 2)).collect();
+        let Imported::Nsys { timelines, .. } = of(&format!("{head}{rows}")) else { panic!() };
+        timelines
+    };
+    let sorted: Vec<u64> = (0..200).collect();
+    let mixed: Vec<u64> = (0..200).map(|n| n * 77 % 200).collect();
+    let expected = times(&sorted);
+    assert_eq!(expected.len(), 2);
+    assert!(expected[0].timeline.kernels > 0.0 && expected[0].timeline.gaps > 0);
+    for (a, b) in expected.iter().zip(times(&mixed)) {
+        assert_eq!((&a.device, a.timeline.gaps), (&b.device, b.timeline.gaps));
+        for (a, b) in [
+            (a.timeline.span, b.timeline.span),
+            (a.timeline.busy, b.timeline.busy),
+            (a.timeline.kernels, b.timeline.kernels),
+            (a.timeline.longest_gap, b.timeline.longest_gap),
+        ] {
+            assert!((a - b).abs() <= 1e-12 * a, "{a} {b}");
+        }
+    }
+}
+
 /// Files of all kinds, cut anywhere, and one behind the other.
 #[test]
 fn files_that_are_cut_anywhere() {

@@ -56,12 +56,28 @@ pub(super) fn without_prefixes(text: String) -> String {
     if !text.lines().take(MAX_LINES).any(hidden) {
         return text;
     }
-    let mut clean = String::with_capacity(text.len());
-    for line in text.lines() {
-        clean.push_str(rest(&plain(line)));
-        clean.push('\n');
+    // In place, since large logs do not fit into memory twice. What is left is never longer.
+    let mut bytes = text.into_bytes();
+    if !bytes.ends_with(b"\n") {
+        bytes.push(b'\n');
     }
-    clean
+    let (mut from, mut to) = (0, 0);
+    let mut line = String::new();
+    while from < bytes.len() {
+        let end = bytes[from..].iter().position(|byte| *byte == b'\n');
+        let end = end.map_or(bytes.len(), |length| from + length);
+        let whole = String::from_utf8_lossy(&bytes[from..end]);
+        let whole = whole.strip_suffix('\r').unwrap_or(&whole);
+        line.clear();
+        line.push_str(rest(&plain(whole)));
+        line.push('\n');
+        bytes[to..to + line.len()].copy_from_slice(line.as_bytes());
+        to += line.len();
+        from = end + 1;
+    }
+    bytes.truncate(to);
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// Returns a line without its colours: `\u{1b}[31m`.

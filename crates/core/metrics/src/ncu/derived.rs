@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use super::expected::used_names;
+use super::kernel::PASSES;
+use super::places::{self, at};
 
 /// Metrics with the cycles of a unit, by the prefix of the metric's name; the first one in the page
 /// is used.
@@ -101,84 +103,166 @@ pub(super) fn is_used(name: &str) -> bool {
         || factors.into_iter().any(|factor| *factor == name)
 }
 
-/// Adds the counts of the catalogue that can be derived from other metrics. Returns their names.
+/// Returns the names of all metrics that analyses use, and of those from which they may follow.
+pub(super) fn names() -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = used_names().map(str::to_owned).collect();
+    for name in used_names().filter(|name| name.ends_with(".sum")) {
+        names.extend(["per_cycle_elapsed", "per_second"].map(|end| format!("{name}.{end}")));
+    }
+    names.extend(CYCLES.iter().flat_map(|(_, cycles)| *cycles).map(|name| (*name).to_owned()));
+    for pipeline in IDLE.iter().flat_map(|(_, pipelines)| *pipelines) {
+        names.extend(ACTIVITY.map(|form| format!("{pipeline}{form}")));
+    }
+    let products = PRODUCTS.iter().flat_map(|(name, above, below, _)| {
+        std::iter::once(name).chain(above.iter()).chain(below.iter())
+    });
+    names.extend(products.map(|name| (*name).to_owned()));
+    names.extend(DRAM_PARTS.into_iter().chain([TIME, PASSES]).map(str::to_owned));
+    names
+}
+
+/// Adds the counts of the catalogue that follow from others. Returns their names.
 pub(super) fn add(
     values: &mut BTreeMap<String, f64>,
     missing: &mut BTreeMap<String, String>,
 ) -> BTreeSet<String> {
-    let mut added = BTreeSet::new();
-    let mut put = |values: &mut BTreeMap<String, f64>, name: &str, value: Option<f64>| {
-        if let Some(value) = value.filter(|value| value.is_finite()) {
-            missing.remove(name);
-            values.insert(name.to_owned(), value);
-            added.insert(name.to_owned());
-        }
-    };
-    for count in COUNTS.iter() {
-        if !values.contains_key(count.name) {
-            let found = count.by_rate(values).or_else(|| count.idle(values));
-            put(values, count.name, found);
+    let mut before = places::empty();
+    for (name, value) in values.iter() {
+        if let Some(place) = places::place(name) {
+            before[place] = *value;
         }
     }
-    for (name, factors, divisors, constant) in PRODUCTS {
-        if !values.contains_key(name) {
-            let get = |name: &&str| values.get(*name).copied();
-            let above = factors.iter().map(get).product::<Option<f64>>();
-            let below = divisors.iter().map(get).product::<Option<f64>>();
-            let found = above.zip(below).map(|(above, below)| constant * above / below);
-            put(values, name, found);
+    let mut after = before.clone();
+    add_to_places(&mut after);
+    let mut added = BTreeSet::new();
+    for (place, name) in places::names() {
+        if before[place].is_nan() && !after[place].is_nan() {
+            missing.remove(name);
+            values.insert(name.to_owned(), after[place]);
+            added.insert(name.to_owned());
         }
     }
     added
 }
 
-/// A count of the catalogue, with the metrics from which it may be derived.
-struct Count {
-    name: &'static str,
-    per_cycle: String,
-    per_second: String,
-    cycles: &'static [&'static str],
-    /// Metrics of the activity of its pipeline, with all suffixes.
-    activity: Vec<String>,
+/// Adds the counts of the catalogue that follow from others, by their places.
+pub(super) fn add_to_places(values: &mut [f64]) {
+    let put = |values: &mut [f64], place: usize, value: Option<f64>| {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            values[place] = value;
+        }
+    };
+    let Following { counts, products } = &*FOLLOWING;
+    for count in counts {
+        if values[count.place].is_nan() {
+            let found = count.by_rate(values).or_else(|| count.idle(values));
+            put(values, count.place, found);
+        }
+    }
+    for product in products {
+        if values[product.place].is_nan() {
+            let all = |places: &[usize]| {
+                places.iter().map(|place| at(values, *place)).product::<Option<f64>>()
+            };
+            let (above, below) = (all(&product.above), all(&product.below));
+            let found = above.zip(below).map(|(above, below)| product.constant * above / below);
+            put(values, product.place, found);
+        }
+    }
 }
 
-static COUNTS: LazyLock<Vec<Count>> = LazyLock::new(|| {
+/// Marks the places of metrics that may follow from others that may have a value.
+pub(super) fn mark(available: &mut [bool]) {
+    let Following { counts, products } = &*FOLLOWING;
+    for count in counts {
+        let has = |place: &usize| available[*place];
+        let follows = has(&count.per_cycle) && count.cycles.iter().any(has)
+            || has(&count.per_second) && has(&count.time)
+            || !count.parts.is_empty() && count.parts.iter().all(has)
+            || count.activity.iter().any(has);
+        available[count.place] |= follows;
+    }
+    for product in products {
+        let mut factors = product.above.iter().chain(&product.below);
+        available[product.place] |= factors.all(|place| available[*place]);
+    }
+}
+
+/// Places of the metrics that follow from others.
+struct Following {
+    counts: Vec<Count>,
+    products: Vec<Product>,
+}
+
+/// A count of the catalogue, with the metrics from which it may follow.
+struct Count {
+    place: usize,
+    per_cycle: usize,
+    per_second: usize,
+    time: usize,
+    cycles: Vec<usize>,
+    /// Parts of which it is the sum.
+    parts: Vec<usize>,
+    /// The activity of its pipeline in all forms.
+    activity: Vec<usize>,
+}
+
+struct Product {
+    place: usize,
+    above: Vec<usize>,
+    below: Vec<usize>,
+    constant: f64,
+}
+
+static FOLLOWING: LazyLock<Following> = LazyLock::new(|| {
+    // Every name has a place: `names` has them all.
+    let place = |name: &str| places::place(name).unwrap_or_default();
+    let all = |names: &[&str]| names.iter().map(|name| place(name)).collect::<Vec<usize>>();
     let count = |name: &'static str| {
         let cycles = CYCLES.iter().find(|(begin, _)| name.starts_with(begin));
         let pipelines = IDLE.iter().filter(|(begin, _)| name.starts_with(begin));
         let pipelines = pipelines.flat_map(|(_, pipelines)| *pipelines);
         let forms = pipelines.flat_map(|pipeline| ACTIVITY.map(|form| format!("{pipeline}{form}")));
         Count {
-            name,
-            per_cycle: format!("{name}.per_cycle_elapsed"),
-            per_second: format!("{name}.per_second"),
-            cycles: cycles.map_or(&[], |(_, cycles)| *cycles),
-            activity: forms.collect(),
+            place: place(name),
+            per_cycle: place(&format!("{name}.per_cycle_elapsed")),
+            per_second: place(&format!("{name}.per_second")),
+            time: place(TIME),
+            cycles: cycles.map_or_else(Vec::new, |(_, cycles)| all(cycles)),
+            parts: if name == DRAM_BYTES { all(&DRAM_PARTS) } else { Vec::new() },
+            activity: forms.map(|name| place(&name)).collect(),
         }
     };
-    used_names().filter(|name| name.ends_with(".sum")).map(count).collect()
+    let counts = used_names().filter(|name| name.ends_with(".sum")).map(count).collect();
+    let product = |(name, above, below, constant): &(&str, &[&str], &[&str], f64)| Product {
+        place: place(name),
+        above: all(above),
+        below: all(below),
+        constant: *constant,
+    };
+    Following { counts, products: PRODUCTS.iter().map(product).collect() }
 });
 
 impl Count {
-    /// Computes the count from a rate and the cycles or the time that it refers to.
-    fn by_rate(&self, values: &BTreeMap<String, f64>) -> Option<f64> {
-        let get = |name: &str| values.get(name).copied();
+    /// Returns the count from a rate and the cycles or the time over which it was taken.
+    fn by_rate(&self, values: &[f64]) -> Option<f64> {
+        let get = |place: &usize| at(values, *place);
         let by_cycle = || {
             let rate = get(&self.per_cycle)?;
-            Some(rate * self.cycles.iter().find_map(|cycles| get(cycles))?)
+            Some(rate * self.cycles.iter().find_map(get)?)
         };
-        // Bytes read and bytes written have more digits than the total rate.
-        if self.name == DRAM_BYTES
-            && let Some(bytes) = DRAM_PARTS.iter().map(|part| get(part)).sum::<Option<f64>>()
+        // Bytes read and written have more digits than the rate of both.
+        if !self.parts.is_empty()
+            && let Some(bytes) = self.parts.iter().map(get).sum::<Option<f64>>()
         {
             return Some(bytes);
         }
-        by_cycle().or_else(|| Some(get(&self.per_second)? * get(TIME)?))
+        by_cycle().or_else(|| Some(get(&self.per_second)? * get(&self.time)?))
     }
 
-    /// Returns zero for operations whose pipeline was idle.
-    fn idle(&self, values: &BTreeMap<String, f64>) -> Option<f64> {
-        self.activity.iter().any(|form| values.get(form) == Some(&0.0)).then_some(0.0)
+    /// Returns zero for operations whose pipeline stood still.
+    fn idle(&self, values: &[f64]) -> Option<f64> {
+        self.activity.iter().any(|place| values[*place] == 0.0).then_some(0.0)
     }
 }
 

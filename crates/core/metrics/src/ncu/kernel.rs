@@ -8,15 +8,15 @@ use serde::Serialize;
 use super::csv::Columns;
 use super::derived;
 use super::expected::Expected;
-use crate::text::{Convention, OUT_OF_BOUNDS, Record, Value, unit, value};
+use crate::text::{Convention, OUT_OF_BOUNDS, Record, Unit, Value, unit, value};
 use crate::types::{Conditions, MetricSource};
 use crate::values::CollectedMetrics;
 
-/// Metric with the number of passes.
-const PASSES: &str = "profiler__replayer_passes";
+/// The number of passes as a metric.
+pub(crate) const PASSES: &str = "profiler__replayer_passes";
 
-const BLOCK_SIZE: &str = "launch__block_size";
-const GRID_SIZE: &str = "launch__grid_size";
+pub(super) const BLOCK_SIZE: &str = "launch__block_size";
+pub(super) const GRID_SIZE: &str = "launch__grid_size";
 
 /// Columns that describe the kernel; all others of a raw page are metrics.
 const DESCRIPTION: [&str; 13] = [
@@ -148,21 +148,11 @@ impl NcuKernel {
             }
             Value::Ambiguous => return Put::Ambiguous,
         };
-        let Some(unit) = unit(unit_text) else {
-            return self.refuse(name, format!("its unit `{}` is not known", short(unit_text)));
+        let scaled = match in_base_units(number, unit(unit_text), unit_text, expected) {
+            Ok(scaled) => scaled,
+            Err(why) => return self.refuse(name, why),
         };
-        if let Some(what) = expected.against_unit(unit.dimension) {
-            return self.refuse(name, format!("its unit `{}` is {what}", short(unit_text)));
-        }
-        let scaled = number * unit.scale;
-        // A value that underflows is not a zero.
-        if !scaled.is_finite() || (scaled == 0.0 && number != 0.0) {
-            return self.refuse(name, OUT_OF_BOUNDS.to_owned());
-        }
-        if let Some(why) = expected.against_value(scaled) {
-            return self.refuse(name, why);
-        }
-        // Sections repeat metrics, and one of them may contain a value that is missing in another.
+        // Sections repeat metrics, and one of them may have a value that another lacks.
         self.missing.remove(name);
         self.values.insert(name.to_owned(), scaled);
         Put::Done
@@ -175,7 +165,17 @@ impl NcuKernel {
         Put::Refused(why)
     }
 
-    /// Returns the block and grid sizes that the columns describing the launch contain.
+    /// Keeps only what is known of the device.
+    pub(crate) fn device_alone(mut self) -> Self {
+        let of_device =
+            |name: &str| name.starts_with("device__attribute_") || name == "launch__sm_count";
+        self.values.retain(|name, _| of_device(name));
+        self.texts.retain(|name, _| of_device(name));
+        self.missing.clear();
+        self
+    }
+
+    /// Returns the sizes of the launch that follow from the columns that describe it.
     fn sizes(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
         let product = |extents: [u32; 3]| extents.iter().map(|&extent| f64::from(extent)).product();
         let sizes = [(BLOCK_SIZE, self.block.map(product)), (GRID_SIZE, self.grid.map(product))];
@@ -188,10 +188,7 @@ impl NcuKernel {
         let mut found = Vec::new();
         for (name, product) in self.sizes() {
             let Some(&value) = self.values.get(name) else { continue };
-            let column = if name == BLOCK_SIZE { "Block Size" } else { "Grid Size" };
-            // Values in scaled units have six digits.
-            if (value - product).abs() > 1e-5 * product {
-                let why = format!("its value is {value}, but the column {column} gives {product}");
+            if let Some(why) = contradicts(name, value, product) {
                 self.refuse(name, why.clone());
                 found.push((name, why));
             }
@@ -246,23 +243,59 @@ impl NcuKernel {
     }
 }
 
+/// Returns why a size contradicts the column that describes the launch; `None` if it does not.
+pub(super) fn contradicts(name: &str, value: f64, product: f64) -> Option<String> {
+    let column = if name == BLOCK_SIZE { "Block Size" } else { "Grid Size" };
+    // Scaled units have six digits.
+    ((value - product).abs() > 1e-5 * product)
+        .then(|| format!("it says {value}, and the column {column} {product}"))
+}
+
+/// Returns a value in base units, or why it does not fit the metric.
+pub(super) fn in_base_units(
+    number: f64,
+    unit: Option<Unit>,
+    unit_text: &str,
+    expected: Expected,
+) -> Result<f64, String> {
+    let Some(unit) = unit else {
+        return Err(format!("its unit `{}` is not known", short(unit_text)));
+    };
+    if let Some(what) = expected.against_unit(unit.dimension) {
+        return Err(format!("its unit `{}` is {what}", short(unit_text)));
+    }
+    let scaled = number * unit.scale;
+    // A value that underflows is not a zero.
+    if !scaled.is_finite() || (scaled == 0.0 && number != 0.0) {
+        return Err(OUT_OF_BOUNDS.to_owned());
+    }
+    match expected.against_value(scaled) {
+        Some(why) => Err(why),
+        None => Ok(scaled),
+    }
+}
+
 fn short(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
 /// Parses `(256, 1, 1)`. Digits may be grouped by any separator except a comma and a space.
-fn extents(text: &str) -> Option<[u32; 3]> {
+pub(super) fn extents(text: &str) -> Option<[u32; 3]> {
     let inner = text.trim().strip_prefix('(')?.strip_suffix(')')?;
-    let mut parts = inner.split(", ").map(|part| {
-        let digits: String = part.chars().filter(char::is_ascii_digit).collect();
-        digits.parse::<u32>().ok()
-    });
+    let digits = |part: &str| {
+        let mut digits = part.bytes().filter(u8::is_ascii_digit).peekable();
+        digits.peek()?;
+        digits.try_fold(0u32, |number, digit| {
+            number.checked_mul(10)?.checked_add(u32::from(digit - b'0'))
+        })
+    };
+    let mut parts = inner.split(", ").map(digits);
     let extents = [parts.next()??, parts.next()??, parts.next()??];
     parts.next().is_none().then_some(extents)
 }
 
 /// Parses `9.0` as 90.
-fn capability(text: &str) -> Option<u32> {
+pub(super) fn capability(text: &str) -> Option<u32> {
     let (major, minor) = text.split_once(['.', ','])?;
     let (major, minor) = (major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?);
     (major < 1000 && minor < 10).then_some(major * 10 + minor)

@@ -14,12 +14,17 @@ mod kernel;
 mod log;
 mod merge;
 mod page;
+mod places;
 mod raw;
 mod source;
+mod streamed;
 
 pub use console::{looks_like_console, parse_console};
+pub use csv::looks_like_page;
 pub use csv::{MAX_CELLS, MAX_COLUMNS, NcuCsvError, NcuPage, NcuReport, parse_csv};
-pub use csv::{each_launch, looks_like_page};
+pub(crate) use kernel::PASSES;
 pub use kernel::{NcuKernel, NcuRule};
 pub use log::{NcuLog, cause, parse_log};
+pub(crate) use places::{PlacedLaunch, at, place};
 pub use source::{SourceLine, SourcePage, SourcePageKernel, looks_like_source, parse_source};
+pub(crate) use streamed::each_launch;

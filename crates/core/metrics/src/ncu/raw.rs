@@ -2,16 +2,15 @@
 //! kernel.
 
 use super::csv::{Columns, NcuCsvError};
-use super::derived;
 use super::expected::{Expected, expected};
 use super::kernel::{NcuKernel, Put, describes};
-use crate::text::{Cell, Convention, Notes, Record, Shown};
+use crate::text::{Cell, Convention, Notes, Record};
 
 const CUT_OFF: &str = "its row ends before this column";
 const MAYBE_CUT: &str = "its row ends here, and digits may be cut off";
 
 /// The column of a metric.
-struct Metric<'a> {
+pub(super) struct Metric<'a> {
     index: usize,
     name: &'a str,
     unit: &'a str,
@@ -29,8 +28,8 @@ pub(super) fn kernels(
     rows.iter().map(|row| kernel(columns, &metrics, row, convention, notes)).collect()
 }
 
-/// Returns the columns of the requested metrics.
-fn metrics<'a>(
+/// Returns the columns of metrics whose names are wanted.
+pub(super) fn metrics<'a>(
     columns: &'a Columns<'_>,
     units: &'a Record<'_>,
     wanted: impl Fn(&str) -> bool,
@@ -45,29 +44,7 @@ fn metrics<'a>(
         .collect()
 }
 
-/// Reads the rows of a page one by one, with the metrics that the analyses use, because the page
-/// may have more cells than fit into memory. Each call of `rows` returns the records after the
-/// units; it is called twice.
-pub(super) fn each_kernel<'a, I: Iterator<Item = Record<'a>>>(
-    columns: &Columns<'_>,
-    units: &Record<'_>,
-    rows: impl Fn() -> I,
-    notes: &mut Notes,
-    mut take: impl FnMut(NcuKernel) -> Result<(), NcuCsvError>,
-) -> Result<(), NcuCsvError> {
-    let metrics = metrics(columns, units, derived::is_used);
-    let mut shown = Shown::default();
-    for row in rows() {
-        cells(columns, &metrics, &row).for_each(|cell| shown.see(cell));
-    }
-    let convention = shown.convention()?;
-    for row in rows() {
-        take(kernel(columns, &metrics, &row, convention, notes)?)?;
-    }
-    Ok(())
-}
-
-/// Returns the cells from which the locale may be inferred.
+/// Returns the cells that may show the locale.
 fn cells<'a>(
     columns: &'a Columns<'_>,
     metrics: &'a [Metric<'a>],
@@ -84,7 +61,7 @@ fn cells<'a>(
     process.into_iter().chain(metrics)
 }
 
-fn kernel(
+pub(super) fn kernel(
     columns: &Columns<'_>,
     metrics: &[Metric<'_>],
     row: &Record<'_>,

@@ -3,7 +3,10 @@
 
 use crate::text::Record;
 
-/// Kind of a table, as its columns show.
+/// Most columns of a table.
+const MAX_COLUMNS: usize = 64;
+
+/// Kind of a table, known by its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Table {
     /// Kernels by name.
@@ -118,7 +121,7 @@ const SUMMARY: [&str; 7] = ["time (%)", "total", "avg", "med", "min", "max", "st
 
 /// Returns the columns of a header and the kind of its table; `None` for anything else.
 pub(super) fn header(record: &Record<'_>) -> Option<(Table, Vec<Column>)> {
-    if record.broken || record.fields.len() < 4 {
+    if record.broken || !(4..=MAX_COLUMNS).contains(&record.fields.len()) {
         return None;
     }
     let columns: Vec<Column> =

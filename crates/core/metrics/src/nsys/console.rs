@@ -18,8 +18,10 @@ const TITLES: [(&str, f64, Quantity); 6] = [
 /// Returns the unit in the title of a table.
 pub(super) fn unit(line: &str) -> Option<(f64, Quantity)> {
     let line = line.trim().trim_end_matches(':');
-    let titles = TITLES.iter().filter(|_| line.contains("Statistics"));
-    let title = titles.into_iter().find(|(end, ..)| line.ends_with(end));
+    if !line.ends_with(')') || !line.contains("Statistics") {
+        return None;
+    }
+    let title = TITLES.iter().find(|(end, ..)| line.ends_with(end));
     title.map(|(_, scale, quantity)| (*scale, *quantity))
 }
 

@@ -15,9 +15,11 @@ mod report;
 mod reports;
 mod rows;
 mod timeline;
+mod trace;
 
 pub use messages::cause;
 pub use report::looks_like_stats;
-pub use report::{MAX_ROWS, MAX_TRACE, NsysError, NsysReport, parse_stats, parse_stats_of};
+pub use report::{MAX_ROWS, NsysError, NsysReport, parse_stats, parse_stats_of};
 pub use rows::{NsysEvent, NsysLaunch, NsysRow};
 pub use timeline::{Timeline, timeline};
+pub use trace::{MAX_TRACE, SharedName};

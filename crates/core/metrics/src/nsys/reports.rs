@@ -59,7 +59,9 @@ const OTHERS: [(&str, &str); 19] = [
 /// (cuda_gpu_kern_sum):`.
 pub(super) fn processing(line: &str) -> Option<&str> {
     let line = line.trim();
-    if let Some((_, rest)) = line.split_once("] Executing '").filter(|_| line.starts_with('[')) {
+    if line.starts_with('[')
+        && let Some((_, rest)) = line.split_once("] Executing '")
+    {
         return rest.split_once("' stats report").map(|(name, _)| name);
     }
     if let Some(title) = line.strip_prefix("** ").and_then(|title| title.strip_suffix("):")) {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::columns::{Column, Quantity};
 use super::report::NsysError;
+use super::trace::SharedName;
 use crate::text::Record;
 
 /// A row of a summary: all kernels, copies or calls with the same name.
@@ -34,7 +35,7 @@ pub struct NsysRow {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NsysEvent {
     /// Kernel or operation.
-    pub name: String,
+    pub name: SharedName,
     /// Start, seconds from the beginning of the trace.
     pub start: f64,
     /// Duration, seconds.
@@ -51,9 +52,43 @@ pub struct NsysEvent {
     pub bytes: Option<f64>,
     /// Bytes per second.
     pub throughput: Option<f64>,
-    /// Name of the device, as in the tool's output.
-    pub device: String,
+    /// Name of the device in the tool's output.
+    pub device: SharedName,
     pub stream: Option<u64>,
+}
+
+/// A row of a trace, before its names are kept.
+#[derive(Debug)]
+pub(super) struct TraceRow<'a> {
+    pub(super) name: Cow<'a, str>,
+    pub(super) start: f64,
+    pub(super) duration: f64,
+    pub(super) correlation: Option<u64>,
+    pub(super) grid: Option<[u32; 3]>,
+    pub(super) block: Option<[u32; 3]>,
+    pub(super) registers: Option<u32>,
+    pub(super) bytes: Option<f64>,
+    pub(super) throughput: Option<f64>,
+    pub(super) device: &'a str,
+    pub(super) stream: Option<u64>,
+}
+
+impl TraceRow<'_> {
+    pub(super) fn event(&self, name: SharedName, device: SharedName) -> NsysEvent {
+        NsysEvent {
+            name,
+            start: self.start,
+            duration: self.duration,
+            correlation: self.correlation,
+            grid: self.grid,
+            block: self.block,
+            registers: self.registers,
+            bytes: self.bytes,
+            throughput: self.throughput,
+            device,
+            stream: self.stream,
+        }
+    }
 }
 
 /// Launches of one kernel by one function of the API; means in seconds.
@@ -81,7 +116,10 @@ pub(super) struct Fields<'a> {
 
 impl Fields<'_> {
     pub(super) fn text(&self, name: &str) -> Option<&str> {
-        let index = self.columns.iter().position(|column| column.name == name)?;
+        self.cell(self.columns.iter().position(|column| column.name == name)?)
+    }
+
+    fn cell(&self, index: usize) -> Option<&str> {
         let field = self.record.fields.get(index)?.trim();
         (!field.is_empty() && field != "-").then_some(field)
     }
@@ -102,17 +140,19 @@ impl Fields<'_> {
         quantity: Quantity,
         unit: Option<(f64, Quantity)>,
     ) -> Result<Option<f64>, NsysError> {
-        let Some(cell) = self.text(name) else { return Ok(None) };
+        let index = self.columns.iter().position(|column| column.name == name);
+        let Some(index) = index else { return Ok(None) };
+        let Some(cell) = self.cell(index) else { return Ok(None) };
         let line = self.record.line;
-        let column = self.columns.iter().find(|column| column.name == name);
-        let Some((scale, of)) = column.and_then(|column| column.unit).or(unit) else {
+        let Some((scale, of)) = self.columns[index].unit.or(unit) else {
             return Err(NsysError::NoUnit { line, column: name.to_owned() });
         };
         if of != quantity {
             let what = quantity.name();
             return Err(NsysError::WrongUnit { line, column: name.to_owned(), what });
         }
-        if matches!(cell.to_ascii_lowercase().as_str(), "nan" | "n/a" | "inf" | "-nan" | "-inf") {
+        const NONE: [&str; 5] = ["nan", "n/a", "inf", "-nan", "-inf"];
+        if NONE.iter().any(|none| cell.eq_ignore_ascii_case(none)) {
             return Ok(None);
         }
         let nothing = !cell.contains(|c: char| ('1'..='9').contains(&c));
@@ -159,7 +199,7 @@ impl Fields<'_> {
         let total = self.columns.iter().find(|column| column.name == "total");
         let unit = total.and_then(|column| column.unit);
         Ok(NsysRow {
-            name: operation(self.text(name).unwrap_or_default()),
+            name: operation(self.text(name).unwrap_or_default()).into_owned(),
             share_pct: self.scaled("time (%)", Quantity::Percent, None)?,
             total: self.required("total", quantity)?,
             count: self.whole(count)?.ok_or_else(|| self.bad(count, ""))?,
@@ -173,12 +213,12 @@ impl Fields<'_> {
         })
     }
 
-    pub(super) fn event(&self) -> Result<NsysEvent, NsysError> {
+    pub(super) fn event(&self) -> Result<TraceRow<'_>, NsysError> {
         let three = |names: [&str; 3]| -> Result<Option<[u32; 3]>, NsysError> {
             let [x, y, z] = names.map(|name| self.whole::<u32>(name));
             Ok(x?.zip(y?).zip(z?).map(|((x, y), z)| [x, y, z]))
         };
-        Ok(NsysEvent {
+        Ok(TraceRow {
             name: operation(self.text("name").unwrap_or_default()),
             start: self.required("start", Quantity::Time)?,
             duration: self.required("duration", Quantity::Time)?,
@@ -188,7 +228,7 @@ impl Fields<'_> {
             registers: self.whole("reg/trd")?,
             bytes: self.scaled("bytes", Quantity::Bytes, None)?,
             throughput: self.scaled("throughput", Quantity::BytesPerSecond, None)?,
-            device: self.text("device").unwrap_or_default().to_owned(),
+            device: self.text("device").unwrap_or_default(),
             stream: self.whole("strm")?,
         })
     }
@@ -208,6 +248,9 @@ impl Fields<'_> {
 
 /// Removes the commas that group the digits of `3,512,190.5`. Other text is not changed.
 pub(super) fn ungrouped(cell: &str) -> Cow<'_, str> {
+    if !cell.contains(',') {
+        return Cow::Borrowed(cell);
+    }
     let (whole, rest) = cell.find('.').map_or((cell, ""), |at| cell.split_at(at));
     let mut groups = whole.trim_start_matches('-').split(',');
     let digits = |group: &str| group.bytes().all(|b| b.is_ascii_digit());
@@ -221,7 +264,7 @@ pub(super) fn ungrouped(cell: &str) -> Cow<'_, str> {
 }
 
 /// Returns the new name of an operation.
-fn operation(name: &str) -> String {
+fn operation(name: &str) -> Cow<'_, str> {
     const OLD: [(&str, &str); 5] = [
         ("HtoD]", "Host-to-Device]"),
         ("DtoH]", "Device-to-Host]"),
@@ -232,9 +275,9 @@ fn operation(name: &str) -> String {
     if let Some(kind) = name.strip_prefix("[CUDA memcpy ")
         && let Some((_, new)) = OLD.iter().find(|(old, _)| *old == kind)
     {
-        return format!("[CUDA memcpy {new}");
+        return Cow::Owned(format!("[CUDA memcpy {new}"));
     }
-    name.to_owned()
+    Cow::Borrowed(name)
 }
 
 /// Parses `16384    1    1`.

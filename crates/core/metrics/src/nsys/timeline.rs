@@ -23,23 +23,11 @@ impl Timeline {
     /// Computes the timeline of activities. Each has a start and a duration in seconds, and whether
     /// it is a kernel. Returns `None` without activities.
     pub fn of(activities: impl Iterator<Item = (f64, f64, bool)>) -> Option<Self> {
-        let mut all: Vec<(f64, f64, bool)> = activities
-            .map(|(start, duration, kernel)| (start, start + duration.max(0.0), kernel))
-            .collect();
-        all.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (first, _, _) = *all.first()?;
-        let kernels = merged(all.iter().filter(|event| event.2));
-        let busy = merged(all.iter());
-        let last = busy.last().map_or(first, |(_, end)| *end);
-        let gaps: Vec<f64> = busy.windows(2).map(|pair| pair[1].0 - pair[0].1).collect();
-        let length = |intervals: &[(f64, f64)]| intervals.iter().map(|(from, to)| to - from).sum();
-        Some(Self {
-            span: last - first,
-            busy: length(&busy),
-            kernels: length(&kernels),
-            gaps: gaps.len(),
-            longest_gap: gaps.iter().copied().fold(0.0, f64::max),
-        })
+        let mut all: Vec<(f64, f64, bool)> = activities.collect();
+        all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let mut times = BusyTimes::default();
+        all.into_iter().for_each(|(start, duration, kernel)| times.add(start, duration, kernel));
+        times.timeline()
     }
 
     /// Returns busy time as a percentage of the span; `None` for a span of 0.
@@ -58,25 +46,86 @@ pub fn timeline<'a>(events: impl Iterator<Item = &'a NsysEvent>) -> Option<Timel
     Timeline::of(events.map(|event| (event.start, event.duration, event.grid.is_some())))
 }
 
-/// Merges intervals that touch. They must be sorted by their start.
-fn merged<'a>(intervals: impl Iterator<Item = &'a (f64, f64, bool)>) -> Vec<(f64, f64)> {
-    let mut merged: Vec<(f64, f64)> = Vec::new();
-    for &(from, to, _) in intervals {
-        match merged.last_mut() {
-            Some(last) if from <= last.1 => last.1 = last.1.max(to),
-            _ => merged.push((from, to)),
+/// The timeline of activities in the order of their starts, which are not kept.
+#[derive(Debug, Clone, Default)]
+pub(super) struct BusyTimes {
+    activities: Merged,
+    kernels: Merged,
+    /// Start of the activity before.
+    before: Option<f64>,
+    unsorted: bool,
+}
+
+/// Intervals of time, of which those that touch are one.
+#[derive(Debug, Clone, Default)]
+struct Merged {
+    /// Start of the first interval, and the last interval.
+    first: Option<f64>,
+    last: (f64, f64),
+    /// Time of the intervals before the last.
+    closed: f64,
+    gaps: usize,
+    longest_gap: f64,
+}
+
+impl BusyTimes {
+    /// Adds an activity: start and duration in seconds, and whether it is a kernel.
+    pub(super) fn add(&mut self, start: f64, duration: f64, kernel: bool) {
+        self.unsorted |= self.before.is_some_and(|before| start < before);
+        self.before = Some(start);
+        let end = start + duration.max(0.0);
+        self.activities.add(start, end);
+        if kernel {
+            self.kernels.add(start, end);
         }
     }
-    merged
+
+    /// Returns whether an activity was added after one that started later.
+    pub(super) fn is_unsorted(&self) -> bool {
+        self.unsorted
+    }
+
+    /// Returns the timeline; `None` without activities, or if they were unsorted.
+    pub(super) fn timeline(&self) -> Option<Timeline> {
+        let first = self.activities.first.filter(|_| !self.unsorted)?;
+        Some(Timeline {
+            span: self.activities.last.1 - first,
+            busy: self.activities.length(),
+            kernels: self.kernels.length(),
+            gaps: self.activities.gaps,
+            longest_gap: self.activities.longest_gap,
+        })
+    }
+}
+
+impl Merged {
+    fn add(&mut self, from: f64, to: f64) {
+        if self.first.is_none() {
+            self.first = Some(from);
+            self.last = (from, to);
+        } else if from <= self.last.1 {
+            self.last.1 = self.last.1.max(to);
+        } else {
+            self.gaps += 1;
+            self.longest_gap = self.longest_gap.max(from - self.last.1);
+            self.closed += self.last.1 - self.last.0;
+            self.last = (from, to);
+        }
+    }
+
+    fn length(&self) -> f64 {
+        self.closed + (self.last.1 - self.last.0)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nsys::SharedName;
 
     fn event(start: f64, duration: f64, kernel: bool) -> NsysEvent {
         NsysEvent {
-            name: String::new(),
+            name: SharedName::default(),
             start,
             duration,
             correlation: None,
@@ -85,7 +134,7 @@ mod tests {
             registers: None,
             bytes: None,
             throughput: None,
-            device: String::new(),
+            device: SharedName::default(),
             stream: None,
         }
     }

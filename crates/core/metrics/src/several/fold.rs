@@ -1,31 +1,50 @@
 //! Metrics of launches that are read one by one, because they would not fit into memory together.
 //! The main type is [`LaunchFold`].
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
-use super::{
-    DIFFERS, MAX_KERNELS, ProfiledLaunch, Rule, WEIGHTED, find, is_count, report, rule, time,
-};
+use super::places::{MetricPlan, Plan};
+use super::{DIFFERS, DURATION, MAX_KERNELS, ProfiledLaunch, Rule, WEIGHTED, find, report, rule};
 use crate::catalogue::MetricInfo;
 use crate::found::{Found, Known};
+use crate::ncu::{self, NcuCsvError, NcuKernel, PlacedLaunch};
 use crate::select::Selection;
-use crate::types::{DeviceMetrics, KernelMetrics};
+use crate::types::{Conditions, DeviceMetrics, KernelMetrics, MetricSource};
 use crate::values::CollectedMetrics;
-use std::borrow::Cow;
 
-/// Maximum number of kernels with different names.
+/// Most kernels of different names that are kept apart.
 const MAX_NAMES: usize = 500;
+/// Most chips whose plans are kept.
+const MAX_CHIPS: usize = 16;
 
-/// Metrics of the launches so far, by kernel and for all together.
-pub struct LaunchFold<'s> {
+/// Launches so far, by kernel and together.
+pub(crate) struct LaunchFold<'s> {
     selection: &'s Selection,
     by_name: BTreeMap<String, Group>,
     all: Option<Group>,
+    plans: BTreeMap<u32, Rc<Plan>>,
+    /// Values of the metrics of the launch that is added.
+    found: Vec<Option<f64>>,
+    /// Launches of further kernels.
+    others: u64,
+}
+
+/// What launches come to.
+pub(crate) struct Folded {
+    pub(crate) metrics: DeviceMetrics,
+    /// Of each kernel, the device of its first launch.
+    pub(crate) kernels: Vec<NcuKernel>,
+    /// Launches of kernels that are not in `metrics.kernels`, and only in the whole.
+    pub(crate) others: u64,
 }
 
 /// Metrics of the launches of one kernel, or of all kernels.
 struct Group {
     first: CollectedMetrics,
+    device: NcuKernel,
+    capability: u32,
     launches: u32,
     seconds: Option<f64>,
     metrics: Vec<State>,
@@ -34,9 +53,9 @@ struct Group {
 /// A metric over several launches.
 #[derive(Clone, Default)]
 struct State {
-    /// The first reason that occurred for a missing value.
-    reason: Option<Cow<'static, str>>,
-    first: Option<Known>,
+    /// The first reason why a launch has no value, with the beginning of its kernel's name.
+    reason: Option<(Rc<str>, Cow<'static, str>)>,
+    first: Option<f64>,
     same: bool,
     sum: f64,
     /// Sum of the values times the launches' times.
@@ -46,80 +65,181 @@ struct State {
 }
 
 impl<'s> LaunchFold<'s> {
-    /// Creates a fold without launches.
-    pub fn new(selection: &'s Selection) -> Self {
-        Self { selection, by_name: BTreeMap::new(), all: None }
+    /// Begins with no launch.
+    pub(crate) fn new(selection: &'s Selection) -> Self {
+        Self {
+            selection,
+            by_name: BTreeMap::new(),
+            all: None,
+            plans: BTreeMap::new(),
+            found: Vec::new(),
+            others: 0,
+        }
     }
 
-    /// Adds a launch. Returns `false` if there are already too many different names.
-    pub fn add(&mut self, one: &ProfiledLaunch<'_>) -> bool {
-        let name = &one.collected.kernel;
-        if !self.by_name.contains_key(name) {
-            if self.by_name.len() == MAX_NAMES {
-                return false;
+    /// Adds a launch.
+    ///
+    /// # Errors
+    /// The launch cannot be read.
+    pub(crate) fn add(&mut self, one: &PlacedLaunch<'_>) -> Result<(), NcuCsvError> {
+        let plan = self.plan(one);
+        self.found.clear();
+        self.found.extend(plan.metrics.iter().map(|metric| metric.value(one.values)));
+        let known = self.by_name.contains_key(one.kernel);
+        let room = known || self.by_name.len() < MAX_NAMES;
+        self.others += u64::from(!room);
+        // Reasons and the head of a group need the launch as it stands in the page, which takes
+        // far longer than its values.
+        let lacks = |group: Option<&Group>| match group {
+            Some(group) => self
+                .found
+                .iter()
+                .zip(&group.metrics)
+                .any(|(found, state)| found.is_none() && state.reason.is_none()),
+            None => true,
+        };
+        let whole = (lacks(self.all.as_ref()) || room && lacks(self.by_name.get(one.kernel)))
+            .then(|| Whole::of(one))
+            .transpose()?;
+        if let Some(whole) = &whole {
+            let count = self.selection.metrics.len();
+            if room && !known {
+                self.by_name.insert(one.kernel.to_owned(), whole.group(one.capability, count));
             }
-            self.by_name.insert(name.clone(), Group::new(one, self.selection));
+            self.all.get_or_insert_with(|| whole.group(one.capability, count));
         }
-        let selection = self.selection;
-        let found: Vec<Found> = selection.metrics.iter().map(|info| find(one, info)).collect();
-        if let Some(group) = self.by_name.get_mut(name) {
-            group.add(one, &found, selection);
+        let added = Added { one, plan: &plan, found: &self.found, whole: whole.as_ref() };
+        if let Some(group) = self.by_name.get_mut(one.kernel) {
+            group.add(&added, self.selection);
         }
-        self.all.get_or_insert_with(|| Group::new(one, selection)).add(one, &found, selection);
-        true
+        if let Some(all) = &mut self.all {
+            all.add(&added, self.selection);
+        }
+        Ok(())
+    }
+
+    fn plan(&mut self, one: &PlacedLaunch<'_>) -> Rc<Plan> {
+        if let Some(plan) = self.plans.get(&one.capability) {
+            return Rc::clone(plan);
+        }
+        if self.plans.len() == MAX_CHIPS {
+            self.plans.clear();
+        }
+        let plan = Rc::new(Plan::of(self.selection, one.capability, one.available));
+        self.plans.insert(one.capability, Rc::clone(&plan));
+        plan
     }
 
     /// Returns the metrics, as [`super::several_metrics`] does; `None` without launches.
-    pub fn metrics(self) -> Option<DeviceMetrics> {
+    pub(crate) fn finish(self) -> Option<Folded> {
         let selection = self.selection;
         let all = self.all?;
         let launches = all.launches;
+        let only = all.device.clone();
         let mut metrics = all.metrics(selection);
         if launches == 1 {
-            return Some(metrics);
+            return Some(Folded { metrics, kernels: vec![only], others: 0 });
         }
         if self.by_name.len() > 1 {
             metrics.kernel = format!("{} kernels", self.by_name.len());
         }
-        let kernels = self.by_name.into_iter().map(|(kernel, group)| {
-            let (seconds, launches) = (group.seconds.unwrap_or(0.0), group.launches);
-            let metrics = group.metrics(selection).metrics;
-            (seconds, KernelMetrics { kernel, launches, metrics })
-        });
-        let mut kernels: Vec<(f64, KernelMetrics)> = kernels.collect();
-        kernels.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let left_out = kernels.len().saturating_sub(MAX_KERNELS);
+        let mut groups: Vec<(String, Group)> = self.by_name.into_iter().collect();
+        let seconds = |group: &Group| group.seconds.unwrap_or(0.0);
+        groups.sort_by(|a, b| seconds(&b.1).total_cmp(&seconds(&a.1)));
+        let left_out = groups.len().saturating_sub(MAX_KERNELS);
         metrics.kernels_left_out =
             (left_out > 0).then(|| u32::try_from(left_out).unwrap_or(u32::MAX));
-        metrics.kernels = kernels.into_iter().take(MAX_KERNELS).map(|(_, kernel)| kernel).collect();
-        Some(metrics)
+        groups.truncate(MAX_KERNELS);
+        let mut kernels = Vec::with_capacity(groups.len());
+        for (kernel, group) in groups {
+            let launches = group.launches;
+            kernels.push(group.device.clone());
+            let metrics_of = group.metrics(selection).metrics;
+            metrics.kernels.push(KernelMetrics { kernel, launches, metrics: metrics_of });
+        }
+        Some(Folded { metrics, kernels, others: self.others })
     }
 }
 
-impl Group {
-    fn new(one: &ProfiledLaunch<'_>, selection: &Selection) -> Self {
-        // The states contain the values.
-        let first = CollectedMetrics {
-            values: BTreeMap::new(),
-            missing: BTreeMap::new(),
-            ..one.collected.clone()
-        };
-        let metrics = vec![State { same: true, ..State::default() }; selection.metrics.len()];
-        Self { first, launches: 0, seconds: Some(0.0), metrics }
+/// A launch as it stands in the page.
+struct Whole {
+    collected: CollectedMetrics,
+    kernel: NcuKernel,
+    /// Beginning of the kernel's name.
+    short: Rc<str>,
+}
+
+impl Whole {
+    fn of(one: &PlacedLaunch<'_>) -> Result<Self, NcuCsvError> {
+        let kernel = (one.whole)()?;
+        let conditions = Conditions::default();
+        let collected = kernel.collected("Nsight Compute", &conditions, &BTreeSet::new(), &[]);
+        let short = Rc::from(super::short(&collected.kernel));
+        Ok(Self { collected, kernel: kernel.device_alone(), short })
     }
 
-    fn add(&mut self, one: &ProfiledLaunch<'_>, found: &[Found], selection: &Selection) {
-        let seconds = time(one);
+    fn group(&self, capability: u32, metrics: usize) -> Group {
+        // The values themselves are in the states.
+        let first = CollectedMetrics {
+            source: self.collected.source,
+            tool: self.collected.tool.clone(),
+            kernel: self.collected.kernel.clone(),
+            values: BTreeMap::new(),
+            missing: BTreeMap::new(),
+            conditions: self.collected.conditions.clone(),
+            note: None,
+        };
+        Group {
+            first,
+            device: self.kernel.clone(),
+            capability,
+            launches: 0,
+            seconds: Some(0.0),
+            metrics: vec![State { same: true, ..State::default() }; metrics],
+        }
+    }
+}
+
+/// A launch that is added.
+struct Added<'a> {
+    one: &'a PlacedLaunch<'a>,
+    plan: &'a Plan,
+    found: &'a [Option<f64>],
+    whole: Option<&'a Whole>,
+}
+
+impl Group {
+    fn add(&mut self, added: &Added<'_>, selection: &Selection) {
+        let values = added.one.values;
+        let of = |name: &str| ncu::place(name).and_then(|place| ncu::at(values, place));
+        let seconds = of(DURATION);
         let begins = self.launches == 0;
         self.launches = self.launches.saturating_add(1);
         self.seconds = self.seconds.zip(seconds).map(|(sum, seconds)| sum + seconds);
-        if one.collected.conditions.passes != self.first.conditions.passes {
+        if of(ncu::PASSES).map(|passes| passes as u32) != self.first.conditions.passes {
             self.first.conditions.passes = None;
         }
-        let metrics = selection.metrics.iter().zip(found);
-        for (state, (info, found)) in self.metrics.iter_mut().zip(metrics) {
-            state.add_quotients(one, info, begins);
-            state.add(found, &one.collected.kernel, seconds.unwrap_or(0.0));
+        let same_chip = self.capability == added.one.capability;
+        let metrics = self.metrics.iter_mut().zip(&added.plan.metrics);
+        for (index, (state, metric)) in metrics.enumerate() {
+            match same_chip {
+                true => state.add_quotients(metric, values, begins),
+                // Another chip has other counts.
+                false => state.quotients.clear(),
+            }
+            match added.found[index] {
+                Some(value) => state.add(value, seconds.unwrap_or(0.0)),
+                None if state.reason.is_none() => {
+                    state.reason = added.whole.and_then(|whole| {
+                        let collected = &whole.collected;
+                        let capability = added.one.capability;
+                        let launch = ProfiledLaunch { collected, capability, launch: None };
+                        let reason = find(&launch, selection.metrics[index]).err()?;
+                        Some((Rc::clone(&whole.short), reason))
+                    });
+                }
+                None => {}
+            }
         }
     }
 
@@ -134,76 +254,54 @@ impl Group {
 }
 
 impl State {
-    fn add(&mut self, found: &Found, kernel: &str, seconds: f64) {
-        match found {
-            Ok(known) => {
-                self.sum += known.value;
-                self.weighted += known.value * seconds;
-                self.same &= self.first.as_ref().is_none_or(|first| first.value == known.value);
-                if self.first.is_none() {
-                    self.first = Some(known.clone());
-                }
-            }
-            Err(reason) if self.reason.is_none() => {
-                self.reason = Some(format!("{kernel}: {reason}").into());
-            }
-            Err(_) => {}
-        }
+    fn add(&mut self, value: f64, seconds: f64) {
+        self.sum += value;
+        self.weighted += value * seconds;
+        self.same &= self.first.is_none_or(|first| first == value);
+        self.first.get_or_insert(value);
     }
 
-    fn add_quotients(&mut self, one: &ProfiledLaunch<'_>, info: &MetricInfo, begins: bool) {
-        let fractions = info.sources_for(one.capability).map(|source| source.formula.fraction());
-        let counts = fractions.filter(|fraction| {
-            let mut names = fraction.above.iter().chain(&fraction.below);
-            !fraction.below.is_empty() && names.all(|(name, _)| is_count(name))
-        });
-        let sums = counts.map(|fraction| {
-            let sum = |terms: &[(&str, f64)]| {
-                let term =
-                    |(name, weight): &(&str, f64)| Some(one.collected.values.get(*name)? * weight);
-                terms.iter().map(term).sum::<Option<f64>>()
-            };
-            Some((sum(&fraction.above)?, sum(&fraction.below)?))
-        });
-        let sums: Vec<Option<(f64, f64)>> = sums.collect();
+    fn add_quotients(&mut self, metric: &MetricPlan, values: &[f64], begins: bool) {
+        let mut sums = metric.quotients.iter().map(|quotient| quotient.parts(values));
         if begins {
-            self.quotients = sums;
-        } else if self.quotients.len() == sums.len() {
-            for (so_far, more) in self.quotients.iter_mut().zip(sums) {
+            self.quotients = sums.collect();
+        } else {
+            for so_far in &mut self.quotients {
+                let more = sums.next().flatten();
                 *so_far = so_far.zip(more).map(|(a, b)| (a.0 + b.0, a.1 + b.1));
             }
-        } else {
-            // Another chip has other counts.
-            self.quotients.clear();
         }
     }
 
     fn found(self, info: &MetricInfo, launches: u32, seconds: Option<f64>) -> Found {
+        let known = |value| Ok(Known::plain(value, MetricSource::Ncu));
         if launches > 1
             && let Some((above, below)) = self.quotients.iter().flatten().next()
-            && let Some(first) = &self.first
         {
             return match above / below {
-                value if value.is_finite() => Ok(Known::plain(value, first.source)),
+                value if value.is_finite() => known(value),
                 _ => Err("none of the kernels makes such a request".into()),
             };
         }
-        if let Some(reason) = self.reason {
-            return Err(reason);
+        if let Some((kernel, reason)) = self.reason {
+            return Err(match launches {
+                1 => reason,
+                _ => format!("{kernel}: {reason}").into(),
+            });
         }
         let Some(first) = self.first else { return Err("it has no value".into()) };
         match rule(info) {
-            _ if launches == 1 => Ok(first),
-            Rule::Sum => Ok(Known { value: self.sum, ..first }),
-            Rule::Same if self.same => Ok(first),
+            _ if launches == 1 => known(first),
+            Rule::Sum => known(self.sum),
+            Rule::Same if self.same => known(first),
             Rule::Same => Err(DIFFERS.into()),
             Rule::Weighted => match seconds.filter(|seconds| *seconds > 0.0) {
                 Some(seconds) => Ok(Known {
                     value: self.weighted / seconds,
                     note: Some(Cow::Borrowed(WEIGHTED)),
-                    ..first
+                    source: MetricSource::Ncu,
                 }),
-                None => Err("a mean over several kernels needs the time of each".into()),
+                None => Err(super::needs_time()),
             },
         }
     }

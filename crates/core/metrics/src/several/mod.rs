@@ -14,12 +14,16 @@ use super::launch::DeviceLaunch;
 use super::select::Selection;
 use super::types::{DeviceMetrics, KernelMetrics};
 use super::values::{CollectedMetrics, report, told};
-pub use fold::LaunchFold;
+pub(crate) use fold::{Folded, LaunchFold};
 
 mod fold;
+mod places;
 
 /// Maximum number of kernels that are listed individually. They are those with the longest time.
 pub const MAX_KERNELS: usize = 200;
+
+/// Most characters of a kernel's name in a reason.
+const MAX_NAME: usize = 80;
 
 const DURATION: &str = "gpu__time_duration.sum";
 const WEIGHTED: &str = "mean over the kernels, weighted by their time";
@@ -144,7 +148,7 @@ fn combine(all: &[ProfiledLaunch<'_>], info: &'static MetricInfo) -> Found {
         match find(one, info) {
             Ok(known) => values.push(known),
             Err(reason) => {
-                return Err(format!("{}: {reason}", one.collected.kernel).into());
+                return Err(format!("{}: {reason}", short(&one.collected.kernel)).into());
             }
         }
     }
@@ -157,10 +161,7 @@ fn combine(all: &[ProfiledLaunch<'_>], info: &'static MetricInfo) -> Found {
             let times: Option<Vec<f64>> = all.iter().map(time).collect();
             let total: Option<f64> = times.as_ref().map(|times| times.iter().sum());
             let (Some(times), Some(total)) = (times, total.filter(|total| *total > 0.0)) else {
-                return Err(format!(
-                    "a mean over several kernels needs the time of each, and {DURATION} is missing"
-                )
-                .into());
+                return Err(needs_time());
             };
             let sum: f64 = values.iter().zip(times).map(|(known, time)| known.value * time).sum();
             Ok(Known { value: sum / total, note: Some(Cow::Borrowed(WEIGHTED)), ..first })
@@ -168,8 +169,20 @@ fn combine(all: &[ProfiledLaunch<'_>], info: &'static MetricInfo) -> Found {
     }
 }
 
-/// Computes a quotient of counts from the sums of both counts. Returns `None` for other metrics,
-/// and if a count is missing.
+fn needs_time() -> Cow<'static, str> {
+    format!("a mean over several kernels needs the time of each, and {DURATION} is missing").into()
+}
+
+/// Returns the beginning of a kernel's name for a reason: names of templates can be very long.
+fn short(kernel: &str) -> Cow<'_, str> {
+    match kernel.char_indices().nth(MAX_NAME) {
+        Some((end, _)) => format!("{}…", &kernel[..end]).into(),
+        None => kernel.into(),
+    }
+}
+
+/// Returns a quotient of counts from the sums of both. `None` for any other metric, or if a count
+/// is missing.
 fn from_sums(all: &[ProfiledLaunch<'_>], info: &'static MetricInfo) -> Option<Found> {
     let capability = all.first()?.capability;
     if all.iter().any(|one| one.capability != capability) {

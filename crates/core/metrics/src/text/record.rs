@@ -95,7 +95,7 @@ impl<'a> Records<'a> {
             let rest = &self.rest[end..];
             let line = &rest[..rest.find('\n').map_or(rest.len(), |at| at + 1)];
             end += line.len();
-            open ^= line.matches('"').count() % 2 == 1;
+            open ^= line.bytes().filter(|byte| *byte == b'"').count() % 2 == 1;
             if !open {
                 return (end, lines);
             }

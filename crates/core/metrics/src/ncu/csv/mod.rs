@@ -213,73 +213,13 @@ pub fn parse_csv(text: &str) -> Result<NcuReport, NcuCsvError> {
     })
 }
 
-/// Reads a raw page that has more than [`MAX_CELLS`] cells, launch by launch. The page must be the
-/// only one of the text. Returns notes.
-///
-/// # Errors
-/// See [`NcuCsvError`].
-pub fn each_launch(
-    text: &str,
-    take: impl FnMut(NcuKernel) -> Result<(), NcuCsvError>,
-) -> Result<Vec<String>, NcuCsvError> {
-    let mut records = Records::new(text);
-    let mut first = None;
-    while let Some(record) = records.next() {
-        if let Ok(record) = record
-            && let Some(header) = header(&mut records, &record)
-        {
-            first = Some(header);
-            break;
-        }
-    }
-    let Some(first) = first else { return Err(NcuCsvError::NoHeader) };
-    let too_many = NcuCsvError::TooManyCells { line: first.line };
-    let page = Page::new(&first)?;
-    if page.kind != NcuPage::Raw {
-        return Err(too_many);
-    }
-    let mut notes = Notes::default();
-    let mut page = page;
-    let mut rest = records.clone();
-    // The units precede the rows. Lines between the header and the units belong to the tool's log.
-    while page.units().is_none() {
-        let Some(record) = rest.next() else {
-            return Err(NcuCsvError::NoUnits { line: first.line });
-        };
-        page.take(record?, &mut notes)?;
-    }
-    let columns = Columns::of(&first)?;
-    let units = page.units().cloned().ok_or(NcuCsvError::NoUnits { line: first.line })?;
-    let length = columns.names.len();
-    let whole = |record: &Record<'_>| {
-        !record.broken
-            && record.fields.len() == length
-            && record.fields.get(columns.id).is_some_and(|id| super::page::is_id(id.trim()))
-    };
-    let mut left_out = 0usize;
-    for record in rest.clone() {
-        let record = record?;
-        if header(&mut records, &record).is_some() {
-            return Err(too_many);
-        }
-        left_out += usize::from(!whole(&record) && !record.text.trim().is_empty());
-    }
-    if left_out > 0 {
-        let text = format!("{left_out} lines are not complete rows of the page and are left out");
-        notes.add(format!("line {}", first.line), text);
-    }
-    let rows = || rest.clone().filter_map(Result::ok).filter(|record| whole(record));
-    super::raw::each_kernel(&columns, &units, rows, &mut notes, take)?;
-    Ok(notes.into_texts())
-}
-
 /// Returns whether a text looks like a page of this kind.
 pub fn looks_like_page(text: &str) -> bool {
     text.contains("Kernel Name") && Records::have(text, header)
 }
 
-/// Returns a record as the header of a page, whatever its separator is.
-fn header<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<Record<'a>> {
+/// Returns a record as the header of a page, with any separator of fields.
+pub(super) fn header<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<Record<'a>> {
     record.text.contains("Kernel Name").then(|| records.recognise(record, is_header))?
 }
 

@@ -8,14 +8,14 @@ use serde::Serialize;
 use super::columns::{self, Column, Quantity, Table, header};
 use super::reports::{self, Known};
 use super::rows::{Fields, NsysEvent, NsysLaunch, NsysRow, ungrouped};
+use super::timeline::Timeline;
+use super::trace::Trace;
 use super::{console, json, messages};
 use crate::text::{Notes, Record, Records, TableColumns, TooLong};
 use warpgauge_model::Unavailable;
 
 /// Maximum number of rows of all tables.
 pub const MAX_ROWS: usize = 4_000_000;
-/// Maximum number of activities of a trace that are listed. Times include all of them.
-pub const MAX_TRACE: usize = 50_000;
 /// Maximum number of rows of all other tables.
 const MAX_LISTED: usize = 1_000_000;
 /// Maximum number of bytes of a header on the console.
@@ -39,9 +39,9 @@ pub struct NsysReport {
     /// Activities of the GPU that are not in `trace`, because there are too many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_left_out: Option<u64>,
-    /// Start and duration of each activity in seconds, and whether it is a kernel; by device.
+    /// Busy and idle time of each device, from all activities.
     #[serde(skip)]
-    pub activities: BTreeMap<String, Vec<(f64, f64, bool)>>,
+    pub timelines: Vec<(String, Timeline)>,
     /// Launches by kernel.
     pub launches: Vec<NsysLaunch>,
     /// Problems that the tool reported, with remedies.
@@ -144,7 +144,16 @@ pub fn parse_stats_of(text: &str, file: &str) -> Result<NsysReport, NsysError> {
 }
 
 fn parse(text: &str, known: Option<Known>) -> Result<NsysReport, NsysError> {
-    let mut reader = Reader { known, ..Reader::default() };
+    let reader = read(text, Reader { known: known.clone(), ..Reader::default() })?;
+    if !reader.trace.is_unsorted() {
+        return reader.end();
+    }
+    // Nearly all traces are sorted. The times of others are kept, which takes memory.
+    drop(reader);
+    read(text, Reader { known, trace: Trace::unsorted(), ..Reader::default() })?.end()
+}
+
+fn read(text: &str, mut reader: Reader) -> Result<Reader, NsysError> {
     let mut records = Records::new(text);
     while let Some(record) = records.next() {
         let record = match record {
@@ -153,6 +162,11 @@ fn parse(text: &str, known: Option<Known>) -> Result<NsysReport, NsysError> {
             Err(_) if reader.table.is_none() => continue,
             Err(too_long) => return Err(too_long.into()),
         };
+        // Rows of CSV tables need no search for what stands between tables.
+        if reader.columns.is_none() && record.text.starts_with(|c: char| c.is_ascii_digit()) {
+            reader.row(&record)?;
+            continue;
+        }
         if json::begins(record.text) {
             let offset = record.text.as_ptr().addr() - text.as_ptr().addr();
             let read = reader.json(&text[offset..], record.line)?;
@@ -177,13 +191,14 @@ fn parse(text: &str, known: Option<Known>) -> Result<NsysReport, NsysError> {
             reader.line(&record)?;
         }
     }
-    reader.end()
+    Ok(reader)
 }
 
 /// Returns a record as a header, whatever its separator is.
 fn header_record<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<Record<'a>> {
-    // Rows begin with a number, and all headers except one contain a unit.
-    let words = !record.text.starts_with(|c: char| c.is_ascii_digit())
+    // Rows begin with a number, and every header but one has a unit.
+    let begin = record.text.trim_start_matches('"');
+    let words = !begin.starts_with(|c: char| c.is_ascii_digit())
         && (record.text.contains('(') || record.text.starts_with("Total,Operations,"));
     words.then(|| records.recognise(record, |record| header(record).is_some()))?
 }
@@ -195,20 +210,28 @@ pub fn looks_like_stats(text: &str) -> bool {
     if !WORDS.iter().any(|word| text.contains(word)) {
         return false;
     }
-    let mut records = Records::new(text);
     let mut before = "";
-    while let Some(record) = records.next() {
-        let Ok(record) = record else { continue };
+    let mut offset = 0;
+    for line in text.split_inclusive('\n') {
+        let start = offset;
+        offset += line.len();
+        let line = line.trim_end_matches(['\n', '\r']);
+        let before = std::mem::replace(&mut before, line);
+        // Rows begin with a number.
+        let begin = line.trim_start_matches(['"', '\u{feff}']);
+        if begin.is_empty() || begin.starts_with(|c: char| c.is_ascii_digit()) {
+            continue;
+        }
+        let mut records = Records::new(line);
+        let Some(Ok(record)) = records.next() else { continue };
         let fixed = || console::header(before, &record).is_some_and(|it| header(&it).is_some());
         let json = || {
-            let offset = record.text.as_ptr().addr() - text.as_ptr().addr();
-            let first = json::begins(record.text).then(|| json::first(&text[offset..])).flatten();
+            let first = json::begins(line).then(|| json::first(&text[start..])).flatten();
             first.is_some_and(|columns| header(&columns).is_some())
         };
         if fixed() || json() || header_record(&mut records, &record).is_some() {
             return true;
         }
-        before = record.text;
     }
     false
 }
@@ -227,6 +250,7 @@ struct Open {
 #[derive(Debug, Default)]
 struct Reader {
     report: NsysReport,
+    trace: Trace,
     notes: Notes,
     /// The report by its name, if it has one.
     known: Option<Known>,
@@ -350,6 +374,12 @@ impl Reader {
         Ok(())
     }
 
+    /// Parses a line that begins with a number.
+    fn row(&mut self, record: &Record<'_>) -> Result<(), NsysError> {
+        self.before.clear();
+        self.line(record)
+    }
+
     /// Parses a line that is neither a header nor a message.
     fn line(&mut self, record: &Record<'_>) -> Result<(), NsysError> {
         let line = record.line;
@@ -394,14 +424,20 @@ impl Reader {
         self.traced += usize::from(open.table == Table::Trace);
         let fields = Fields { columns: &open.columns, record };
         let named = self.known == Some(Known::Cuda);
-        if let Some(why) = push(&mut self.report, open.table, &fields, named)? {
+        if open.table == Table::Trace {
+            self.trace.add(&fields.event()?);
+        } else if let Some(why) = push(&mut self.report, open.table, &fields, named)? {
             self.notes.add(format!("line {line}"), format!("{why}: it is left out"));
         }
         Ok(())
     }
 
-    fn end(self) -> Result<NsysReport, NsysError> {
+    fn end(mut self) -> Result<NsysReport, NsysError> {
         let mut report = self.report;
+        let devices = self.trace.devices();
+        report.timelines = self.trace.timelines();
+        report.trace = std::mem::take(&mut self.trace.events);
+        report.trace_left_out = Some(self.trace.left_out).filter(|left_out| *left_out > 0);
         report.problems.sort_by_key(messages::rank);
         let lost = self.sizes.filter(|_| {
             report.problems.is_empty() && self.headers.keys().all(|table| *table == Table::Other)
@@ -423,6 +459,7 @@ impl Reader {
         }
         report.traces = self.headers.get(&Table::Trace).map_or(0, |(headers, _)| *headers);
         report.notes = self.notes.into_texts();
+        report.notes.extend(devices);
         Ok(report)
     }
 }
@@ -460,28 +497,10 @@ fn push(
                 _ => return Ok(Some("its category is none of kernels, copies and calls")),
             }
         }
-        Table::Trace => report.event(fields.event()?),
         Table::Launches => report.launches.push(fields.launch()?),
-        Table::Other => {}
+        Table::Trace | Table::Other => {}
     }
     Ok(None)
-}
-
-impl NsysReport {
-    /// Adds an activity of the GPU.
-    fn event(&mut self, event: NsysEvent) {
-        let activity = (event.start, event.duration, event.grid.is_some());
-        match self.activities.get_mut(&event.device) {
-            Some(activities) => activities.push(activity),
-            None => {
-                self.activities.insert(event.device.clone(), vec![activity]);
-            }
-        }
-        match self.trace.len() < MAX_TRACE {
-            true => self.trace.push(event),
-            false => self.trace_left_out = Some(self.trace_left_out.unwrap_or(0) + 1),
-        }
-    }
 }
 
 /// Returns the name of the column with the number of operations.

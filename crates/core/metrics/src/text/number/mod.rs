@@ -85,7 +85,12 @@ impl Shown {
         });
     }
 
-    /// Returns the separator, or two cells that contradict each other.
+    /// Returns whether a cell has shown a separator.
+    pub(crate) fn any(&self) -> bool {
+        self.dot.is_some() || self.comma.is_some()
+    }
+
+    /// Returns the separator, or the two cells that contradict each other.
     pub(crate) fn convention(self) -> Result<Convention, Conflict> {
         match (self.dot, self.comma) {
             (None, None) => Ok(Convention::Unknown),
@@ -99,7 +104,10 @@ impl Shown {
 /// Parses a cell.
 pub(crate) fn value(cell: &str, convention: Convention) -> Value {
     let cell = cell.trim();
-    if let Some(reason) = missing(cell) {
+    // Large pages have millions of cells, and nearly all of them begin with a digit.
+    if !cell.starts_with(|c: char| c.is_ascii_digit())
+        && let Some(reason) = missing(cell)
+    {
         return Value::Missing(reason);
     }
     let Some(digits) = Digits::of(cell) else { return Value::Text };
@@ -136,6 +144,8 @@ struct Digits<'a> {
     negative: bool,
     mantissa: &'a str,
     exponent: &'a str,
+    /// All of it after the sign, if it is in the form of Rust's numbers but for grouped digits.
+    plain: Option<&'a str>,
 }
 
 /// Returns whether a character groups digits in any locale: several kinds of spaces and
@@ -163,7 +173,8 @@ impl<'a> Digits<'a> {
             && exponent_digits.chars().all(|c| c.is_ascii_digit())
             && (mantissa.len() == cell.len() || !exponent_digits.is_empty())
             && cell.len() < 64;
-        is.then_some(Self { negative, mantissa, exponent })
+        let plain = cell.is_ascii().then_some(cell);
+        is.then_some(Self { negative, mantissa, exponent, plain })
     }
 
     /// Returns the decimal separator if the number's separators group digits.
@@ -208,6 +219,11 @@ impl<'a> Digits<'a> {
     }
 
     fn parse(&self, decimal: char, group: char) -> Value {
+        if !self.mantissa.contains(|c: char| c == group || groups(c))
+            && let Some(plain) = self.plain.filter(|_| decimal == '.')
+        {
+            return self.finite(plain.parse());
+        }
         let (whole, fraction) = self.mantissa.split_once(decimal).unwrap_or((self.mantissa, ""));
         let grouped: Vec<&str> = whole.split(|c| c == group || groups(c)).collect();
         let well_grouped = match grouped.split_first() {
@@ -221,7 +237,11 @@ impl<'a> Digits<'a> {
         }
         let exponent = if self.exponent.is_empty() { "0" } else { self.exponent };
         let plain = format!("{}.{fraction}e{exponent}", grouped.concat());
-        match plain.parse::<f64>() {
+        self.finite(plain.parse())
+    }
+
+    fn finite(&self, number: Result<f64, std::num::ParseFloatError>) -> Value {
+        match number {
             // A value that underflows is not a zero.
             Ok(0.0) if self.mantissa.contains(|c: char| ('1'..='9').contains(&c)) => {
                 Value::Missing(OUT_OF_BOUNDS)
