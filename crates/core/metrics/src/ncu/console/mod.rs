@@ -63,8 +63,11 @@ pub fn parse_console(text: &str) -> Result<NcuReport, NcuCsvError> {
     let header = record(0, HEADER.iter().map(|name| Cow::Borrowed(*name)).collect());
     let columns = Columns::of(&header)?;
     let mut notes = Notes::default();
-    if let Some(line) = reader.open.map(|(line, _)| line) {
+    if let Some(line) = reader.open.as_ref().map(|(line, _)| *line) {
         notes.add(format!("line {line}"), "the table that begins here is cut off".to_owned());
+    }
+    if let Some((line, text)) = reader.excerpt() {
+        notes.add(format!("line {line}"), text);
     }
     let kernels = details::kernels(&columns, &reader.rows, &mut notes)?;
     if kernels.is_empty() {
@@ -103,6 +106,12 @@ struct Reader<'a> {
     other: bool,
     /// Whether the open table has rows.
     filled: bool,
+    /// Launches without a table, and the line of the first.
+    bare: (usize, usize),
+    /// Line of the last launch, until a row of it follows.
+    waiting: Option<usize>,
+    /// First line of a table of metrics that stands in no section.
+    homeless: Option<usize>,
     rule: Option<(usize, &'a str, String)>,
     skipped: usize,
 }
@@ -113,6 +122,8 @@ impl<'a> Reader<'a> {
         if let Some(launch) = launch(line) {
             self.end_rule();
             self.open = None;
+            self.end_launch();
+            self.waiting = Some(number);
             self.begin(&launch);
         } else if let Some((process, name)) = process(text) {
             self.process = (process.into(), name.into());
@@ -132,6 +143,34 @@ impl<'a> Reader<'a> {
             self.text(number, line);
         }
         Ok(())
+    }
+
+    fn end_launch(&mut self) {
+        if let Some(line) = self.waiting.take() {
+            let (count, first) = self.bare;
+            self.bare = (count + 1, if count == 0 { line } else { first });
+        }
+    }
+
+    /// Returns a note if the text lacks sections or tables, as what other programs cut out does.
+    fn excerpt(&mut self) -> Option<(usize, String)> {
+        self.end_launch();
+        let whole = "import the whole output, or export with `ncu --import FILE --csv --page raw \
+                     --print-units base`";
+        match (self.bare, self.homeless) {
+            ((0, _), None) => None,
+            ((0, _), Some(line)) => Some((
+                line,
+                format!("a table stands in no section, so its rows have no meaning; {whole}"),
+            )),
+            ((count, line), _) => Some((
+                line,
+                format!(
+                    "{count} launches have no tables: tables behind them count for the launch \
+                     before the table; {whole}"
+                ),
+            )),
+        }
     }
 
     fn begin(&mut self, launch: &Launch<'a>) {
@@ -185,6 +224,10 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         let section = self.section;
+        self.waiting = None;
+        if section.is_empty() {
+            self.homeless.get_or_insert(line);
+        }
         self.put(line, [section, name, unit, value, "", "", ""].map(Cow::Borrowed))
     }
 

@@ -106,3 +106,23 @@ fn other_tables_are_no_metrics() {
     assert!(!looks_like_console("--- --- ---\n"), "no launch");
     assert_eq!(parse_console("--- --- ---\n"), Err(NcuCsvError::NoHeader));
 }
+
+/// Programs cut launches and tables out of the text, and put them in other orders.
+#[test]
+fn an_excerpt_says_what_it_lacks() {
+    let launch = |name: &str| {
+        format!("  {name} (8, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 8.9\n")
+    };
+    let table = "    -------- ---- ----\n    Duration ms   4.30\n    -------- ---- ----\n";
+    let section = format!("    Section: GPU Speed Of Light Throughput\n{table}");
+    let notes = |text: &str| parse_console(text).unwrap().notes;
+    let whole = format!("{}{section}{}{section}", launch("a"), launch("b"));
+    assert_eq!(notes(&whole), [""; 0]);
+    let apart = format!("{}{}{section}{section}", launch("a"), launch("b"));
+    let told = notes(&apart);
+    assert!(told[0].starts_with("line 1: 1 launches have no tables"), "{told:?}");
+    let bare = notes(&format!("{}{table}", launch("a")));
+    assert!(bare[0].starts_with("line 3: a table stands in no section"), "{bare:?}");
+    let cut = notes(&format!("{}{section}{}", launch("a"), launch("b")));
+    assert!(cut[0].contains("1 launches have no tables"), "{cut:?}");
+}
