@@ -12,6 +12,7 @@
 //! - `code`: the source of a kernel beside its PTX and SASS
 //! - `differences`: the differences between two evaluations
 //! - `evaluation`, `comparison`, `sweep`, `gate`: one kind of report each
+//! - `imported`: reports of NVIDIA's tools
 //! - `jobs`: the state of a job, the list of jobs, and pages without a report
 
 #![forbid(unsafe_code)]
@@ -23,6 +24,7 @@ mod differences;
 mod document;
 mod evaluation;
 mod gate;
+mod imported;
 mod jobs;
 mod parts;
 pub mod style;
@@ -33,6 +35,7 @@ mod text;
 mod tests;
 
 use warpgauge_job_views::JobView;
+use warpgauge_metrics::import::{Changes, Imported};
 use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
 
 pub use code::code;
@@ -48,6 +51,10 @@ pub enum PageOf<'a> {
     Comparison(&'a CompareResponse, &'a str),
     /// A sweep.
     Sweep(&'a SweepResponse),
+    /// A file of NVIDIA's tools, with its name.
+    Imported(&'a Imported, &'a str),
+    /// What changed between two of them, with the names of the earlier and of the later file.
+    Changes(&'a Changes, [&'a str; 2]),
     /// A job: its report, or its state.
     Job(&'a JobView),
 }
@@ -60,6 +67,8 @@ pub fn file(page: PageOf<'_>) -> String {
         PageOf::Evaluation(report) => evaluation::content(report, &links),
         PageOf::Comparison(report, reference) => comparison::content(report, reference, &links),
         PageOf::Sweep(report) => sweep::content(report),
+        PageOf::Imported(imported, name) => imported::content(imported, name),
+        PageOf::Changes(changes, [before, after]) => imported::changed(changes, before, after),
         PageOf::Job(view) => jobs::content(view, &links),
     };
     content.whole(&links)

@@ -14,7 +14,7 @@ use warpgauge_job_views::{JobList, JobView};
 const FIRST_VIEW: usize = 40_000;
 
 /// A name that would run a script if it were markup.
-const HOSTILE: &str = "<img src=x onerror=alert(1)>\u{202e}'\"&</title></style></pre>";
+pub(crate) const HOSTILE: &str = "<img src=x onerror=alert(1)>\u{202e}'\"&</title></style></pre>";
 
 fn example(name: &str) -> Value {
     let text = match name {
@@ -29,13 +29,13 @@ fn example(name: &str) -> Value {
 }
 
 /// The elements of a page with their attributes, and its text. The page must be one that no browser repairs.
-struct Parsed {
-    elements: Vec<(String, Vec<(String, String)>)>,
-    text: String,
+pub(crate) struct Parsed {
+    pub(crate) elements: Vec<(String, Vec<(String, String)>)>,
+    pub(crate) text: String,
 }
 
 impl Parsed {
-    fn of(html: &str) -> Self {
+    pub(crate) fn of(html: &str) -> Self {
         let dom = html5ever::parse_document(RcDom::default(), ParseOpts::default()).one(html);
         let errors = dom.errors.borrow();
         assert!(errors.is_empty(), "{errors:?}\n{html}");

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use warpgauge_metrics::catalogue::{CATALOGUE, MetricInfo};
-use warpgauge_metrics::{Caption, CrossCheck, DeviceMetrics, Metric, roofline_svg_in_page, si};
+use warpgauge_metrics::{
+    Advice, Caption, CrossCheck, DeviceMetrics, Metric, roofline_svg_in_page, si,
+};
 use warpgauge_report::EvaluateResponse;
 
 use crate::parts::{self, Scope, Tone};
@@ -22,8 +24,16 @@ pub(super) fn advice(scope: Scope<'_>, metrics: &DeviceMetrics) -> Markup {
     }
     let note = html! { (text::counted(metrics.advice.len(), "observation")) };
     scope.section("advice", "Advice").open(true).note(note).with(html! {
+        (advice_list(&metrics.advice))
+        @if let Some(check) = check { (disagreement(check)) }
+    })
+}
+
+/// Observations with their evidence.
+pub(crate) fn advice_list(advice: &[Advice]) -> Markup {
+    html! {
         ol.advice {
-            @for advice in &metrics.advice {
+            @for advice in advice {
                 li {
                     p { (text::message(&advice.message)) }
                     p.small {
@@ -40,8 +50,7 @@ pub(super) fn advice(scope: Scope<'_>, metrics: &DeviceMetrics) -> Markup {
                 }
             }
         }
-        @if let Some(check) = check { (disagreement(check)) }
-    })
+    }
 }
 
 fn disagreement(check: &CrossCheck) -> Markup {
@@ -74,7 +83,7 @@ pub(super) fn roofline(scope: Scope<'_>, metrics: &DeviceMetrics) -> Markup {
 }
 
 /// Shows all values by group, in the order of the catalogue.
-pub(super) fn groups(scope: Scope<'_>, metrics: &DeviceMetrics) -> Markup {
+pub(crate) fn groups(scope: Scope<'_>, metrics: &DeviceMetrics) -> Markup {
     let mut groups: Vec<&str> = Vec::new();
     for info in CATALOGUE {
         if !groups.contains(&info.group.name()) {
@@ -102,7 +111,9 @@ pub(super) fn groups(scope: Scope<'_>, metrics: &DeviceMetrics) -> Markup {
         .collect::<Vec<_>>();
     let head = [("metric", false), ("value", true), ("of 100\u{202f}%", false)];
     let note = html! {
-        (text::counted(valued, "value")) " of one launch of " (text::code(&metrics.kernel)) ", by " (text::name(&metrics.tool))
+        (text::counted(valued, "value")) " of "
+        @if metrics.kernels.is_empty() { "one launch" } @else { "all launches" }
+        " of " (text::code(&metrics.kernel)) ", by " (text::name(&metrics.tool))
     };
     scope.section("metrics", "Device metrics").note(note).with(html! {
         @if let Some(why) = &metrics.unavailable {
@@ -168,7 +179,7 @@ impl Footnotes {
 }
 
 /// Formats a value with its unit. Rates get a unit prefix.
-fn with_unit(value: f64, unit: Option<&str>) -> String {
+pub(crate) fn with_unit(value: f64, unit: Option<&str>) -> String {
     match unit {
         Some("bytes/s") => text::tight(&si(value, "B/s")),
         Some("operations/s") => text::tight(&si(value, "OP/s")),

@@ -4,7 +4,7 @@ mod compiled;
 mod extras;
 mod headline;
 mod measured;
-mod metrics;
+pub(crate) mod metrics;
 mod outputs;
 mod sanitized;
 mod stages;
