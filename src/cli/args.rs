@@ -440,6 +440,8 @@ pub(super) struct ImportArgs {
     /// Metrics, groups or sets, by their ids in the catalogue; default: all
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub metrics: Vec<String>,
+    #[command(flatten)]
+    pub html: HtmlFlag,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

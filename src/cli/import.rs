@@ -13,7 +13,8 @@ use warpgauge_config::Config;
 use warpgauge_metrics::import::{self, ImportError, Imported};
 use warpgauge_metrics::{Selection, select, unknown_name};
 use warpgauge_model::Unavailable;
-use warpgauge_nsight::{ToolSearch, Tools};
+use warpgauge_nsight::{ToolSearch, Tools, sqlite};
+use warpgauge_page::PageOf;
 
 /// Maximum size of a file, bytes.
 const MAX_BYTES: u64 = 256 << 20;
@@ -28,19 +29,32 @@ pub(super) fn run(
         let text = format!("--metrics: {}", unknown_name(name));
         return Err(CliError::Usage(text));
     }
+    args.html.check()?;
     let imported = imported(&args.file, &selection, config)?;
+    let after = name(&args.file);
     let shown = match &args.against {
         Some(path) => {
             let before = self::imported(path, &selection, config)?;
             let found = import::changes(&before, &imported)
                 .map_err(|error| CliError::Usage(format!("--against: {error}")))?;
+            args.html.write(PageOf::Changes(&found, [&name(path), &after]), terminal)?;
             if args.json { json(&found)? } else { import_changes::changes(&found) }
         }
-        None if args.json => json(&imported)?,
-        None => import_table::table(&imported),
+        None => {
+            args.html.write(PageOf::Imported(&imported, &after), terminal)?;
+            if args.json { json(&imported)? } else { import_table::table(&imported) }
+        }
     };
     terminal.print(&shown)?;
     Ok(Exit::Success)
+}
+
+/// The name of a file for people, and for what it shows of its report.
+fn name(path: &Path) -> String {
+    match path.as_os_str() == "-" {
+        true => "standard input".to_owned(),
+        false => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+    }
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String, CliError> {
@@ -51,7 +65,20 @@ fn json(value: &impl serde::Serialize) -> Result<String, CliError> {
 
 /// Returns the content of a file, with metrics under the names of warpgauge's catalogue.
 fn imported(path: &Path, selection: &Selection, config: &Config) -> Result<Imported, CliError> {
-    let bytes = read(path)?;
+    let bytes = match head(path)? {
+        Head::Sqlite => return export(path, path),
+        Head::Other => read(path)?,
+    };
+    let most = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX);
+    let bytes = import::unpacked(bytes, most).map_err(|error| refused(path, &error))?;
+    if import::is_sqlite(&bytes) {
+        // It came from a pipe, or was compressed.
+        let system = |operation| move |source| CliError::System { operation, source };
+        let directory = tempfile::tempdir().map_err(system("make a temporary directory"))?;
+        let file = directory.path().join("report.sqlite");
+        std::fs::write(&file, bytes).map_err(system("write a temporary file"))?;
+        return export(&file, path);
+    }
     if import::is_ncu_report(&bytes) {
         let text = exported(&bytes, config)?;
         return import::import(&text, selection).map_err(|error| {
@@ -59,7 +86,37 @@ fn imported(path: &Path, selection: &Selection, config: &Config) -> Result<Impor
         });
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    import::import_bytes(bytes, &name, selection).map_err(|error| refused(path, &error))
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    import::import_bytes(bytes, name, selection).map_err(|error| refused(path, &error))
+}
+
+/// What the beginning of a file shows.
+enum Head {
+    /// An SQLite database, which is read from its place.
+    Sqlite,
+    Other,
+}
+
+fn head(path: &Path) -> Result<Head, CliError> {
+    if path.as_os_str() == "-" {
+        return Ok(Head::Other);
+    }
+    let unreadable = |error| CliError::Usage(format!("could not read {}: {error}", path.display()));
+    let file = File::open(path).map_err(unreadable)?;
+    // A pipe is read once, so its beginning is not looked at.
+    if !file.metadata().map_err(unreadable)?.is_file() {
+        return Ok(Head::Other);
+    }
+    let mut head = Vec::new();
+    file.take(16).read_to_end(&mut head).map_err(unreadable)?;
+    Ok(if import::is_sqlite(&head) { Head::Sqlite } else { Head::Other })
+}
+
+/// The content of an SQLite export of Nsight Systems; `named` is what the user calls it.
+fn export(path: &Path, named: &Path) -> Result<Imported, CliError> {
+    sqlite::read_export(path)
+        .map(import::nsys_export)
+        .map_err(|error| CliError::Usage(format!("{}: {error}", named.display())))
 }
 
 fn refused(path: &Path, error: &ImportError) -> CliError {

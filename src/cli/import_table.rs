@@ -140,6 +140,7 @@ fn timeline(report: &NsysReport, timelines: &[DeviceTimeline]) -> String {
     section("copies: total, count, mean", rows(&report.memory_time, times));
     section("copied: total, count, mean", rows(&report.memory_size, sizes));
     section("calls: total, count, mean", rows(&report.api, times));
+    section("ranges (NVTX): total, count, mean", rows(&report.ranges, times));
     section("launches: call, queue, kernel", rows(&report.launches, launch));
     for problem in &report.problems {
         text.push_str(&format!("{} ({})\n", plain(&problem.reason), plain(&problem.remedy)));

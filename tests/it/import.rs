@@ -57,6 +57,65 @@ fn tables_of_nsight_systems_and_findings() {
 }
 
 #[test]
+fn compressed_files_and_pages_of_what_was_imported() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = |name: &str| directory.path().join(name).display().to_string();
+    let table = fixture("nsys/2025.3.1-cuda_gpu_kern_sum.txt");
+    let (packed, page) = (place("table.csv.gz"), place("page.html"));
+    let file = std::fs::File::create(&packed).unwrap();
+    let mut encoder = flate2::write::GzEncoder::new(file, flate2::Compression::default());
+    encoder.write_all(&std::fs::read(&table).unwrap()).unwrap();
+    encoder.finish().unwrap();
+    assert_eq!(json(&[&packed]), json(&[&table]));
+
+    let (code, shown, error) = run(&["import", &packed, "--html", &page]);
+    assert_eq!(code, 0, "{error}");
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(shown.contains("matmul_tiled") && html.contains("matmul_tiled"));
+    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("import <span"), "{html}");
+    let (code, _, error) = run(&["import", &table, "--against", &packed, "--html", &page]);
+    assert_eq!(code, 0, "{error}");
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains("Changes since") && html.contains("table.csv.gz"), "{html}");
+
+    std::fs::write(&packed, &std::fs::read(&packed).unwrap()[..200]).unwrap();
+    let (code, _, error) = run(&["import", &packed]);
+    assert!(code != 0 && error.contains("cut off"), "{error}");
+}
+
+#[test]
+fn an_sqlite_export_of_nsight_systems() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("report.sqlite");
+    let database = rusqlite::Connection::open(&path).unwrap();
+    database
+        .execute_batch(
+            "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
+             CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER,
+                 demangledName INTEGER);
+             INSERT INTO StringIds VALUES (1, 'add(float *)');
+             INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100, 400, 0, 1), (500, 600, 0, 1);",
+        )
+        .unwrap();
+    drop(database);
+    let path = path.display().to_string();
+    let answer = json(&[&path]);
+    assert_eq!(
+        (&answer["kind"], &answer["kernels"][0]["name"]),
+        (&"nsys".into(), &"add(float *)".into())
+    );
+    assert_eq!(
+        (&answer["kernels"][0]["count"], &answer["timelines"][0]["gaps"]),
+        (&2.into(), &1.into())
+    );
+    let (code, table, error) = run(&["import", &path]);
+    assert!(code == 0 && table.contains("add(float *)"), "{table}{error}");
+    std::fs::write(&path, b"SQLite format 3\0 and nothing else").unwrap();
+    let (code, _, error) = run(&["import", &path]);
+    assert!(code != 0 && error.contains("cannot be read"), "{error}");
+}
+
+#[test]
 fn what_cannot_be_read_says_why() {
     let refused = |args: &[&str]| {
         let (code, out, error) = run(&[&["import"], args].concat());

@@ -187,15 +187,15 @@ const CRATES: [(&str, &str, &[&str]); 35] = [
 /// Crates that may contain `unsafe` code. All others must forbid it.
 const UNSAFE: [&str; 3] = ["device", "emulator", "sandbox"];
 
-/// Libraries that only the given crates may use, so that knowledge of each library stays in one
-/// place.
-const ONLY_IN: [(&str, &[&str]); 14] = [
+/// Libraries that only these crates may use, so that knowledge of each library stays in one place.
+const ONLY_IN: [(&str, &[&str]); 15] = [
     ("maud", &["page"]),
     ("poem", &["api"]),
     ("poem-openapi", &["api"]),
     ("hyper", &["api"]),
     ("rmcp", &["api", "mcp"]),
     ("sqlx", &["store"]),
+    ("rusqlite", &["nsight"]),
     ("object_store", &["store"]),
     ("cudarc", &["device"]),
     ("landlock", &["sandbox"]),

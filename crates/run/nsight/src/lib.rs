@@ -1,8 +1,8 @@
 //! NVIDIA's tools: finds them, and runs them around a worker.
 //!
-//! [`discover`] searches for programs and their versions; [`Tools`] keeps the result. [`ncu`],
-//! [`nsys`] and [`sanitizer`] run one job under a tool and pass its output to the parsers of
-//! [`warpgauge_metrics`]. [`counters`] determines who may read the hardware counters.
+//! [`discover`] searches for programs and their versions; [`Tools`] keeps the result. [`ncu`], [`nsys`]
+//! and [`sanitizer`] run one job under a tool and pass its output to the parsers of
+//! [`warpgauge_metrics`]. [`sqlite`] reads exports of Nsight Systems. [`counters`] determines who may read the hardware counters.
 //!
 //! A tool is foreign software with its own bugs. Each run therefore has a private directory, a time
 //! limit and bounded output. Every failure is an [`Unavailable`](warpgauge_model::Unavailable) with
@@ -18,6 +18,7 @@ pub mod nsys;
 mod nsys_view;
 mod run;
 pub mod sanitizer;
+pub mod sqlite;
 mod watched;
 
 pub use discover::{FoundTool, FoundTools, ToolName, ToolSearch, Tools};

@@ -19,8 +19,12 @@ const NVPROF: (&str, &str) = (
 /// First bytes of formats.
 const MAGIC: [(&[u8], &str, &str); 9] = [
     (b"SQLite format 3", NSYS_SQLITE.0, NSYS_SQLITE.1),
-    (b"\x1f\x8b", "compressed with gzip", "unpack it with `gunzip FILE` and import the result"),
-    (b"PK\x03\x04", "a ZIP archive", "unpack it with `unzip FILE` and import one of its files"),
+    (
+        b"\x1f\x8b",
+        "compressed with gzip twice",
+        "unpack it with `gunzip FILE` and import the result",
+    ),
+    (b"PK\x03\x04", "a ZIP archive", "unpack it with `unzip FILE` and import a file of it"),
     (
         b"\x28\xb5\x2f\xfd",
         "compressed with zstd",
@@ -46,8 +50,12 @@ pub fn is_ncu_report(bytes: &[u8]) -> bool {
     bytes.starts_with(b"NVR\0")
 }
 
-/// If the bytes of a file show a format that is not supported, returns a description of it and a
-/// remedy.
+/// Returns whether a file is an SQLite database.
+pub fn is_sqlite(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"SQLite format 3")
+}
+
+/// Returns what a file is and what helps, if its bytes show a format that is not read.
 pub(super) fn of_bytes(bytes: &[u8], name: &str) -> Option<(&'static str, &'static str)> {
     let magic = MAGIC.iter().find(|(magic, ..)| bytes.starts_with(magic));
     if let Some((_, what, help)) = magic {

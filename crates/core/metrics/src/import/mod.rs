@@ -4,6 +4,7 @@
 mod changes;
 mod format;
 mod large;
+mod packed;
 mod text;
 mod verdict;
 
@@ -20,7 +21,8 @@ use super::several::{ProfiledLaunch, several_metrics};
 use super::types::{Conditions, DeviceMetrics};
 use super::values::CollectedMetrics;
 pub use changes::{Changes, ChangesError, KernelChange, MetricChange, changes};
-pub use format::is_ncu_report;
+pub use format::{is_ncu_report, is_sqlite};
+pub use packed::unpacked;
 pub use text::decode;
 pub use verdict::{ImportedVerdict, OccupancyLimiter, TopStall};
 use warpgauge_model::Unavailable;
@@ -100,7 +102,13 @@ pub enum ImportError {
          or `nsys stats --format csv FILE`"
     )]
     UnknownContent,
-    /// The text contains the tool's progress messages only, without values.
+    /// A file in gzip's format is damaged.
+    #[error("the gzip file cannot be unpacked: {0}; check it with `gunzip --test FILE`")]
+    Packed(String),
+    /// A compressed file is too long when it is unpacked.
+    #[error("the gzip file is longer than {mib} MiB when it is unpacked; export fewer kernels")]
+    TooLongUnpacked { mib: usize },
+    /// The text has the tool's progress, and the values are elsewhere.
     #[error(
         "this is the progress of Nsight Compute, which profiled {kernels} launches and wrote their \
          values to {report}; export it with `ncu --import FILE --csv --page raw --print-units base`"
@@ -268,6 +276,11 @@ fn above_all(metrics: &DeviceMetrics) -> Vec<String> {
         })
     });
     above.take(MAX_ABOVE).collect()
+}
+
+/// Returns the content of an SQLite export of Nsight Systems, from its rows.
+pub fn nsys_export(report: NsysReport) -> Imported {
+    nsys_tables(report)
 }
 
 fn nsys_tables(mut report: NsysReport) -> Imported {

@@ -9,6 +9,7 @@
 
 mod columns;
 mod console;
+mod export;
 mod json;
 mod messages;
 mod report;
@@ -17,6 +18,7 @@ mod rows;
 mod timeline;
 mod trace;
 
+pub use export::{ExportError, ExportedActivity, NsysExport};
 pub use messages::cause;
 pub use report::looks_like_stats;
 pub use report::{MAX_ROWS, NsysError, NsysReport, parse_stats, parse_stats_of};

@@ -34,7 +34,10 @@ pub struct NsysReport {
     pub memory_size: Vec<NsysRow>,
     /// Calls of the API; seconds.
     pub api: Vec<NsysRow>,
-    /// Activities of the GPU, one by one.
+    /// Ranges that the program marks (NVTX); seconds. Only SQLite exports have them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ranges: Vec<NsysRow>,
+    /// Single activities of the GPU.
     pub trace: Vec<NsysEvent>,
     /// Activities of the GPU that are not in `trace`, because there are too many.
     #[serde(skip_serializing_if = "Option::is_none")]

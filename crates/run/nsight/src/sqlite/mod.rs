@@ -1,0 +1,447 @@
+//! Reads SQLite exports of Nsight Systems. The main function is [`read_export`].
+//!
+//! The file comes from elsewhere, and a database can contain code: views, triggers, expressions,
+//! virtual tables. Only plain tables are read, each by one statement without functions. The
+//! database is opened read-only and immutable, extensions are not loaded, the schema is not
+//! trusted, and length, rows and time are bounded.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
+use warpgauge_metrics::nsys::{ExportError, ExportedActivity, NsysExport, NsysReport};
+
+/// Longest text or record, bytes.
+const MAX_LENGTH: i32 = 1 << 20;
+/// Most names that are kept from the table of texts, and their bytes.
+const MAX_TEXTS: usize = 200_000;
+const MAX_TEXT_BYTES: usize = 32 << 20;
+/// Instructions of SQLite's machine between two looks at the clock.
+const CHECK_EVERY: i32 = 10_000;
+/// Time that reading may take.
+const TIME: Duration = Duration::from_secs(60);
+
+/// Types of events that are ranges: of a thread (push and pop), and of a process (start and end).
+const RANGES: [i64; 2] = [59, 60];
+/// Kinds of copies by their numbers, with the names in the reports of `nsys stats`.
+const COPIES: [(i64, &str); 13] = [
+    (1, "[CUDA memcpy Host-to-Device]"),
+    (2, "[CUDA memcpy Device-to-Host]"),
+    (3, "[CUDA memcpy Host-to-Array]"),
+    (4, "[CUDA memcpy Array-to-Host]"),
+    (5, "[CUDA memcpy Array-to-Array]"),
+    (6, "[CUDA memcpy Array-to-Device]"),
+    (7, "[CUDA memcpy Device-to-Array]"),
+    (8, "[CUDA memcpy Device-to-Device]"),
+    (9, "[CUDA memcpy Host-to-Host]"),
+    (10, "[CUDA memcpy Peer-to-Peer]"),
+    (11, "[CUDA memcpy Unified Host-to-Device]"),
+    (12, "[CUDA memcpy Unified Device-to-Host]"),
+    (13, "[CUDA memcpy Unified Device-to-Device]"),
+];
+
+/// Reasons why a database cannot be imported.
+#[derive(Debug, thiserror::Error)]
+pub enum SqliteExportError {
+    /// The file is no database, is damaged or is cut off.
+    #[error(
+        "the SQLite database cannot be read ({0}); export it again with \
+         `nsys export --type sqlite --force-overwrite=true FILE.nsys-rep`"
+    )]
+    Unreadable(rusqlite::Error),
+    /// The database has none of the tables of an export.
+    #[error(
+        "this SQLite database is no export of Nsight Systems: it has no table `StringIds`; export \
+         with `nsys export --type sqlite FILE.nsys-rep`"
+    )]
+    OtherDatabase,
+    /// A table is a view or is virtual.
+    #[error("`{0}` is no plain table, so this is no export of Nsight Systems; it is not read")]
+    NoTable(&'static str),
+    /// The export has no activity of a GPU, no calls and no ranges.
+    #[error(
+        "the SQLite export has no kernels, copies, calls of CUDA or ranges; trace with \
+         `nsys profile --trace=cuda,nvtx PROGRAM`"
+    )]
+    Empty,
+    /// A cell has another type than the tool writes.
+    #[error("table `{table}`, column `{column}`: the cell is no {what}, so it was changed")]
+    Cell { table: &'static str, column: &'static str, what: &'static str },
+    /// A row cannot be taken.
+    #[error(
+        "table `{table}`: {error}; export a table of it with `nsys stats --format csv --report \
+         cuda_gpu_kern_sum FILE.sqlite`"
+    )]
+    Row { table: &'static str, error: ExportError },
+    /// Reading takes too long.
+    #[error(
+        "the SQLite database takes more than {} s to read; export a table of it with \
+         `nsys stats --format csv --report cuda_gpu_kern_sum FILE.sqlite`",
+        TIME.as_secs()
+    )]
+    TooSlow,
+}
+
+impl From<rusqlite::Error> for SqliteExportError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) => SqliteExportError::TooSlow,
+            _ => SqliteExportError::Unreadable(error),
+        }
+    }
+}
+
+/// Reads kernels, copies, calls and ranges of an export.
+///
+/// # Errors
+/// See [`SqliteExportError`].
+pub fn read_export(path: &Path) -> Result<NsysReport, SqliteExportError> {
+    read_within(path, TIME)
+}
+
+fn read_within(path: &Path, time: Duration) -> Result<NsysReport, SqliteExportError> {
+    let database = Database::open(path, time)?;
+    let mut export = NsysExport::default();
+    let mut texts = Texts::default();
+    let mut notes = Vec::new();
+    if database.columns("StringIds")?.is_none() {
+        return Err(SqliteExportError::OtherDatabase);
+    }
+    let devices = database.devices()?;
+    database.kernels(&mut export, &mut texts, &devices)?;
+    database.copies(&mut export, &devices)?;
+    database.fillings(&mut export, &devices)?;
+    database.calls(&mut export, &mut texts)?;
+    let open = database.ranges(&mut export, &mut texts)?;
+    if open > 0 {
+        notes.push(format!("{open} ranges have no end: they are left out"));
+    }
+    if export.is_empty() {
+        return Err(SqliteExportError::Empty);
+    }
+    Ok(export.finish(notes))
+}
+
+/// An export that is open.
+struct Database {
+    connection: Connection,
+}
+
+/// Texts of the table `StringIds` so far.
+#[derive(Default)]
+struct Texts {
+    known: HashMap<i64, String>,
+    bytes: usize,
+}
+
+impl Database {
+    fn open(path: &Path, time: Duration) -> Result<Self, SqliteExportError> {
+        let mut uri = "file:".to_owned();
+        for byte in path.as_os_str().as_bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => {
+                    uri.push(char::from(*byte));
+                }
+                other => {
+                    let _ = write!(uri, "%{other:02x}");
+                }
+            }
+        }
+        uri.push_str("?mode=ro&immutable=1");
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_URI
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&uri, flags)?;
+        for (setting, value) in [
+            (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+            (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+        ] {
+            connection.set_db_config(setting, value)?;
+        }
+        for (limit, value) in [
+            (Limit::SQLITE_LIMIT_LENGTH, MAX_LENGTH),
+            (Limit::SQLITE_LIMIT_ATTACHED, 0),
+            (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 0),
+            (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+            (Limit::SQLITE_LIMIT_EXPR_DEPTH, 20),
+        ] {
+            connection.set_limit(limit, value)?;
+        }
+        let end = Instant::now() + time;
+        connection.progress_handler(CHECK_EVERY, Some(move || Instant::now() >= end))?;
+        connection.execute_batch("PRAGMA query_only = 1; PRAGMA cell_size_check = 1;")?;
+        Ok(Self { connection })
+    }
+
+    /// Returns the columns of a table; `None` if the export does not have it.
+    fn columns(&self, table: &'static str) -> Result<Option<Vec<String>>, SqliteExportError> {
+        let kinds = "SELECT type FROM pragma_table_list WHERE schema = 'main' AND name = ?1";
+        let mut kinds = self.connection.prepare(kinds)?;
+        let mut rows = kinds.query([table])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        if !matches!(row.get_ref(0)?, ValueRef::Text(b"table")) {
+            return Err(SqliteExportError::NoTable(table));
+        }
+        // Generated columns are hidden columns of kind 2 and 3.
+        let names = "SELECT name FROM pragma_table_xinfo(?1) WHERE hidden = 0 LIMIT 200";
+        let mut names = self.connection.prepare(names)?;
+        let names = names.query_map([table], |row| row.get::<_, String>(0))?;
+        Ok(Some(names.collect::<Result<_, _>>()?))
+    }
+
+    /// Reads the columns of a table that it has; the others have no value.
+    fn each(
+        &self,
+        table: &'static str,
+        columns: &'static [&'static str],
+        mut take: impl FnMut(&Cells<'_>) -> Result<(), SqliteExportError>,
+    ) -> Result<(), SqliteExportError> {
+        let Some(known) = self.columns(table)? else { return Ok(()) };
+        let list: Vec<String> = columns
+            .iter()
+            .map(|column| match known.iter().any(|known| known == column) {
+                true => format!("\"{column}\""),
+                false => "NULL".to_owned(),
+            })
+            .collect();
+        let mut statement =
+            self.connection.prepare(&format!("SELECT {} FROM \"{table}\"", list.join(", ")))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            take(&Cells { row, table, columns })?;
+        }
+        Ok(())
+    }
+
+    /// Returns the names of the devices by their numbers, as the reports of `nsys stats` give them.
+    fn devices(&self) -> Result<HashMap<u64, String>, SqliteExportError> {
+        let mut devices = HashMap::new();
+        self.each("TARGET_INFO_GPU", &["id", "name"], |cells| {
+            if let (Some(id), Some(name)) = (cells.number(0)?, cells.text(1)?)
+                && devices.len() < 1_000
+            {
+                devices.insert(id, format!("{name} ({id})"));
+            }
+            Ok(())
+        })?;
+        Ok(devices)
+    }
+
+    fn kernels(
+        &self,
+        export: &mut NsysExport,
+        texts: &mut Texts,
+        devices: &HashMap<u64, String>,
+    ) -> Result<(), SqliteExportError> {
+        const TABLE: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
+        let columns = &[
+            "start",
+            "end",
+            "deviceId",
+            "streamId",
+            "correlationId",
+            "demangledName",
+            "shortName",
+            "registersPerThread",
+            "gridX",
+            "gridY",
+            "gridZ",
+            "blockX",
+            "blockY",
+            "blockZ",
+        ];
+        self.each(TABLE, columns, |cells| {
+            let name = cells.integer(5)?.or(cells.integer(6)?);
+            let extents = |first: usize| {
+                let mut extents = [1; 3];
+                for (index, extent) in extents.iter_mut().enumerate() {
+                    *extent = cells.number(first + index)?.unwrap_or(1);
+                }
+                Ok::<_, SqliteExportError>(extents)
+            };
+            let activity = ExportedActivity {
+                name: texts.get(&self.connection, name)?,
+                device: &device(devices, cells.number(2)?),
+                start: cells.required(0)?,
+                end: cells.required(1)?,
+                correlation: cells.number(4)?,
+                stream: cells.number(3)?,
+                grid: Some(extents(8)?),
+                block: Some(extents(11)?),
+                registers: cells.number(7)?,
+                bytes: None,
+            };
+            export.activity(&activity).map_err(|error| cells.refuse(error))
+        })
+    }
+
+    fn copies(
+        &self,
+        export: &mut NsysExport,
+        devices: &HashMap<u64, String>,
+    ) -> Result<(), SqliteExportError> {
+        let columns =
+            &["start", "end", "deviceId", "streamId", "correlationId", "bytes", "copyKind"];
+        self.each("CUPTI_ACTIVITY_KIND_MEMCPY", columns, |cells| {
+            let kind = cells.integer(6)?;
+            let name = COPIES.iter().find(|(number, _)| Some(*number) == kind);
+            let name = name.map_or("[CUDA memcpy Unknown]", |(_, name)| name);
+            self.transfer(export, devices, cells, name)
+        })
+    }
+
+    fn fillings(
+        &self,
+        export: &mut NsysExport,
+        devices: &HashMap<u64, String>,
+    ) -> Result<(), SqliteExportError> {
+        let columns = &["start", "end", "deviceId", "streamId", "correlationId", "bytes"];
+        self.each("CUPTI_ACTIVITY_KIND_MEMSET", columns, |cells| {
+            self.transfer(export, devices, cells, "[CUDA memset]")
+        })
+    }
+
+    fn transfer(
+        &self,
+        export: &mut NsysExport,
+        devices: &HashMap<u64, String>,
+        cells: &Cells<'_>,
+        name: &str,
+    ) -> Result<(), SqliteExportError> {
+        let activity = ExportedActivity {
+            name,
+            device: &device(devices, cells.number(2)?),
+            start: cells.required(0)?,
+            end: cells.required(1)?,
+            correlation: cells.number(4)?,
+            stream: cells.number(3)?,
+            bytes: cells.number(5)?,
+            ..ExportedActivity::default()
+        };
+        export.activity(&activity).map_err(|error| cells.refuse(error))
+    }
+
+    fn calls(&self, export: &mut NsysExport, texts: &mut Texts) -> Result<(), SqliteExportError> {
+        let columns = &["start", "end", "nameId"];
+        for table in ["CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER"] {
+            self.each(table, columns, |cells| {
+                let name = texts.get(&self.connection, cells.integer(2)?)?;
+                let (start, end) = (cells.required(0)?, cells.required(1)?);
+                export.call(name, start, end).map_err(|error| cells.refuse(error))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Reads ranges. Returns the number of those without an end.
+    fn ranges(&self, export: &mut NsysExport, texts: &mut Texts) -> Result<u64, SqliteExportError> {
+        let mut open = 0;
+        let columns = &["start", "end", "eventType", "text", "textId"];
+        self.each("NVTX_EVENTS", columns, |cells| {
+            if !cells.integer(2)?.is_some_and(|kind| RANGES.contains(&kind)) {
+                return Ok(());
+            }
+            let (Some(start), Some(end)) = (cells.integer(0)?, cells.integer(1)?) else {
+                open += 1;
+                return Ok(());
+            };
+            let name = match cells.text(3)? {
+                Some(text) => text,
+                None => texts.get(&self.connection, cells.integer(4)?)?,
+            };
+            export.range(name, start, end).map_err(|error| cells.refuse(error))
+        })?;
+        Ok(open)
+    }
+}
+
+fn device(devices: &HashMap<u64, String>, id: Option<u64>) -> String {
+    match id {
+        Some(id) => devices.get(&id).cloned().unwrap_or_else(|| format!("GPU ({id})")),
+        None => "GPU".to_owned(),
+    }
+}
+
+impl Texts {
+    /// Returns the text of an id; a text that the export lacks is empty.
+    fn get(&mut self, connection: &Connection, id: Option<i64>) -> Result<&str, SqliteExportError> {
+        const TABLE: &str = "StringIds";
+        let Some(id) = id else { return Ok("") };
+        if !self.known.contains_key(&id) {
+            let mut statement = connection.prepare("SELECT value FROM StringIds WHERE id = ?1")?;
+            let mut rows = statement.query([id])?;
+            let text = match rows.next()? {
+                Some(row) => Cells { row, table: TABLE, columns: &["value"] }
+                    .text(0)?
+                    .unwrap_or_default()
+                    .to_owned(),
+                None => String::new(),
+            };
+            self.bytes += text.len();
+            if self.known.len() == MAX_TEXTS || self.bytes > MAX_TEXT_BYTES {
+                let error = ExportError::TooManyNames;
+                return Err(SqliteExportError::Row { table: TABLE, error });
+            }
+            self.known.insert(id, text);
+        }
+        Ok(self.known.get(&id).map_or("", String::as_str))
+    }
+}
+
+/// Cells of a row.
+struct Cells<'r> {
+    row: &'r Row<'r>,
+    table: &'static str,
+    columns: &'static [&'static str],
+}
+
+impl Cells<'_> {
+    fn wrong(&self, index: usize, what: &'static str) -> SqliteExportError {
+        let column = self.columns.get(index).copied().unwrap_or_default();
+        SqliteExportError::Cell { table: self.table, column, what }
+    }
+
+    fn refuse(&self, error: ExportError) -> SqliteExportError {
+        SqliteExportError::Row { table: self.table, error }
+    }
+
+    fn integer(&self, index: usize) -> Result<Option<i64>, SqliteExportError> {
+        match self.row.get_ref(index)? {
+            ValueRef::Integer(number) => Ok(Some(number)),
+            ValueRef::Null => Ok(None),
+            _ => Err(self.wrong(index, "whole number")),
+        }
+    }
+
+    fn required(&self, index: usize) -> Result<i64, SqliteExportError> {
+        self.integer(index)?.ok_or_else(|| self.wrong(index, "whole number"))
+    }
+
+    fn number<T: TryFrom<i64>>(&self, index: usize) -> Result<Option<T>, SqliteExportError> {
+        let number = self.integer(index)?;
+        let converted = number.map(|number| T::try_from(number));
+        converted.transpose().map_err(|_| self.wrong(index, "number that it can be"))
+    }
+
+    fn text(&self, index: usize) -> Result<Option<&str>, SqliteExportError> {
+        match self.row.get_ref(index)? {
+            ValueRef::Text(text) => {
+                let text = std::str::from_utf8(text);
+                text.map(Some).map_err(|_| self.wrong(index, "text in UTF-8"))
+            }
+            ValueRef::Null => Ok(None),
+            _ => Err(self.wrong(index, "text")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
