@@ -1,4 +1,4 @@
-//! Errors because of which an order has no outcome.
+//! Errors that leave an order without an outcome.
 
 use std::error::Error;
 use std::time::Duration;
@@ -53,7 +53,7 @@ pub enum ExecError {
     },
 }
 
-/// A problem of a request.
+/// A problem in a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     /// JSON path of the field.

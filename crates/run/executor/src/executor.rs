@@ -18,7 +18,7 @@ use super::error::ExecError;
 use super::order::{JobOutcome, WorkOrder};
 use super::progress::Progress;
 
-/// Asynchronous result of an executor.
+/// Future of an executor's result.
 pub type ExecutorFuture<'a, T> = BoxFuture<'a, Result<T, ExecError>>;
 
 /// Executes orders on devices. The service sends the orders and has no access to leases, workers
@@ -46,18 +46,18 @@ pub trait Executor: Send + Sync + 'static {
     /// Runs a function in a separate process. Dropping the future ends the process.
     fn call_function(&self, call: FunctionCall) -> ExecutorFuture<'_, FunctionOutcome>;
 
-    /// Compiles without running. Owners take turns.
+    /// Compiles a kernel without running it. If several owners wait, their compilations alternate.
     fn compile(&self, request: CompileRequest, owner: Owner)
     -> ExecutorFuture<'_, CompileResponse>;
 
-    /// Returns the cost of the profile that a request contains, without running anything.
+    /// Returns the cost of the profile that a request asks for, without running anything.
     fn profile_plan(&self, request: EvaluateRequest) -> ExecutorFuture<'_, ProfilePlan>;
 
-    /// Returns the code of a kernel, compiled for a target. A kernel that compiled before is
-    /// expected to compile again; the inner error says why it does not.
+    /// Returns the code of a kernel, compiled for a target. The kernel compiled before; the inner
+    /// error gives the reason if it does not compile again.
     fn image(&self, kernel: CodeOrder) -> ExecutorFuture<'_, Result<BuiltCode, String>>;
 
-    /// Returns an image's machine code as text. The inner error says why there is none.
+    /// Returns an image's machine code as text. The inner error gives the reason if there is none.
     fn listing(
         &self,
         image: Arc<[u8]>,
@@ -68,7 +68,8 @@ pub trait Executor: Send + Sync + 'static {
     /// Returns why images of a format cannot be listed here; `None` if they can.
     fn cannot_list(&self, format: ImageFormat) -> Option<String>;
 
-    /// Returns what the machine's tools can do. Searches for them once, and again with `refresh`.
+    /// Returns what the machine's tools can do. Searches for them once, and again if `refresh` is
+    /// true.
     fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling>;
 
     /// Checks that there is disk space for the files of orders.

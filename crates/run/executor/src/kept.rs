@@ -1,4 +1,4 @@
-//! A kernel with its compilation, stored for later requests of its code.
+//! A kernel with its compilation, stored to answer later requests for its code.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct KeptKernel {
     pub built: Option<BuiltImage>,
 }
 
-/// The image that ran.
+/// Compiled image that ran.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct BuiltImage {
     #[serde(with = "warpgauge_model::byte_string")]

@@ -21,7 +21,7 @@ pub struct WorkOrder {
     /// Identifies the job in reports and logs.
     pub id: String,
     pub work: JobWork,
-    /// Requirements on the executor.
+    /// Requirements that the executor must meet.
     pub requires: Requirements,
     /// Maximum number of points of a sweep that run at the same time, at least 1.
     pub lanes: usize,
@@ -35,15 +35,15 @@ pub struct WorkOrder {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobWork<G = GatePlan> {
-    /// A kernel's verdict and times.
+    /// Verification and timing of a kernel.
     Evaluate(Box<EvaluateRequest>),
     /// One untimed run that returns the outputs.
     Execute(Box<EvaluateRequest>),
-    /// Kernels compared with a reference.
+    /// Comparison of kernels with a reference.
     Compare(Box<CompareRequest>),
-    /// One contract at every point of its axes.
+    /// Evaluation of one contract at every point of its axes.
     Sweep(Box<SweepRequest>),
-    /// A suite compared with its baseline.
+    /// Comparison of a suite with its baseline.
     Gate(Box<G>),
 }
 

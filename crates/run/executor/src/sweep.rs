@@ -92,8 +92,8 @@ pub fn tensors_of_sweep(
     named_in_points(limits, request, "tensor_id", NamesTensors::tensor_names)
 }
 
-/// Returns the names in fields called `field`, each with the value from the first point that has
-/// it.
+/// Returns the names in fields called `field`, each with the value from the first point that
+/// contains it.
 fn named_in_points<T>(
     limits: &ContractLimits,
     request: &SweepRequest,

@@ -6,23 +6,24 @@ use rustix::process::geteuid;
 
 use warpgauge_model::{Cause, Unavailable};
 
-/// File with the driver's settings.
+/// File that lists the parameters of NVIDIA's kernel driver.
 const PARAMETERS: &str = "/proc/driver/nvidia/params";
 
-/// Number of `CAP_SYS_ADMIN` (capability.h).
+/// Bit number of `CAP_SYS_ADMIN` in a set of capabilities (linux/capability.h).
 const CAP_SYS_ADMIN: u32 = 21;
 
-/// Programs that read counters all the time, by their names in /proc, which have at most 15
+/// Names of monitoring programs that read counters all the time. /proc shortens names to 15
 /// characters.
 const KNOWN_READERS: [&str; 4] = ["nv-hostengine", "dcgm-exporter", "dcgmi", "nvidia-dcgm"];
 
-/// Maximum number of processes examined.
+/// Maximum number of processes that the search for these programs examines.
 const MAX_PROCESSES: usize = 65_536;
 
-/// Facts about access to counters.
+/// Whether this process may read the hardware counters, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CounterAccess {
-    /// Why the counters cannot be read; `None` if they can be read as far as is known in advance.
+    /// Reason why the counters cannot be read. `None` if nothing that is known in advance prevents
+    /// it.
     pub refused: Option<Unavailable>,
     /// Reason why this process may or may not read them, or why this is unknown.
     pub because: String,
@@ -68,7 +69,8 @@ fn admin_only(parameters: &str) -> Option<bool> {
     value.trim().parse::<u32>().ok().map(|value| value != 0)
 }
 
-/// Returns whether a process with this `/proc/<pid>/status` has the capability in effect.
+/// Returns whether `CAP_SYS_ADMIN` is in a process's effective set of capabilities. `status` is the
+/// content of `/proc/<pid>/status`.
 fn has_capability(status: &str) -> bool {
     let set = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let bits = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());

@@ -1,4 +1,4 @@
-//! Finds tools and their versions.
+//! Finds NVIDIA's command-line tools and their versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of entries read from one directory.
 const MAX_ENTRIES: usize = 4096;
 
-/// A program from NVIDIA.
+/// Command-line tool from NVIDIA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ToolName {
     /// Nsight Compute's command line.
@@ -28,7 +28,7 @@ pub enum ToolName {
     QdstrmImporter,
     /// Memory, race, initialisation and synchronisation checks.
     ComputeSanitizer,
-    /// Extracts parts of images.
+    /// Extracts the contents of cubins and fatbins.
     Cuobjdump,
     /// Disassembles machine code.
     Nvdisasm,
@@ -81,7 +81,7 @@ impl std::fmt::Display for ToolName {
     }
 }
 
-/// A tool that was found.
+/// Tool that was found on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundTool {
     /// Absolute path of the program.
@@ -92,20 +92,20 @@ pub struct FoundTool {
     pub problem: Option<String>,
 }
 
-/// All tools that were found.
+/// Tools that were found on this machine, by name.
 #[derive(Debug, Clone, Default)]
 pub struct FoundTools {
     tools: BTreeMap<ToolName, FoundTool>,
 }
 
 impl FoundTools {
-    /// Returns a tool that was found, even if it does not work.
+    /// Returns a tool, even if it does not work. `None` if it was not found.
     pub fn get(&self, name: ToolName) -> Option<&FoundTool> {
         self.tools.get(&name)
     }
 }
 
-/// The directories to search.
+/// Directories in which tools are searched for.
 #[derive(Debug, Clone, Default)]
 pub struct ToolSearch {
     /// Directories that are searched first: directories of programs, or roots of installations.
@@ -118,8 +118,8 @@ pub struct ToolSearch {
 }
 
 impl ToolSearch {
-    /// `path` is a list of directories with the separator of PATH. `directory` is the private
-    /// directory.
+    /// Configures a search. `path` is a list of directories, separated as in PATH. `directory` is
+    /// the private directory.
     pub fn new(path: &str, directory: PathBuf) -> Self {
         let explicit = std::env::split_paths(path);
         let explicit = explicit.filter(|path| !path.as_os_str().is_empty());
@@ -134,23 +134,23 @@ impl ToolSearch {
     }
 }
 
-/// The tools of this machine. The search runs at the first request.
+/// Tools of this machine. The first call of [`found`](Self::found) searches for them.
 pub struct Tools {
     search: ToolSearch,
     found: Mutex<Option<Arc<FoundTools>>>,
-    /// Metrics that the installed Nsight Compute does not support, by the requested names. A single
-    /// unsupported metric makes it reject all metrics.
+    /// Requested names of metrics that the installed Nsight Compute does not support. It rejects a
+    /// whole list of metrics if it does not support one of them.
     refused: std::sync::Mutex<BTreeSet<String>>,
 }
 
 impl Tools {
-    /// Returns the tools of a search that has not run yet.
+    /// Prepares a search for tools. The search does not run yet.
     pub fn new(search: ToolSearch) -> Self {
         Self { search, found: Mutex::default(), refused: Default::default() }
     }
 
-    /// Returns the tools that were found. Searches for them at the first call, and again with
-    /// `anew`.
+    /// Returns the tools that were found. Searches for them at the first call, and again if `anew`
+    /// is true.
     pub async fn found(&self, anew: bool) -> Arc<FoundTools> {
         let mut found = self.found.lock().await;
         if let Some(known) = found.as_ref().filter(|_| !anew) {
@@ -164,7 +164,7 @@ impl Tools {
 }
 
 impl Tools {
-    /// Returns the metrics that the tool is known not to support.
+    /// Returns the metrics that Nsight Compute is known not to support.
     pub(super) fn refused(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -265,7 +265,7 @@ fn beside_nsys(nsys: &Path) -> Vec<PathBuf> {
     [above(&real), above(nsys)].into_iter().flatten().flat_map(|root| importers(&root)).collect()
 }
 
-/// Returns the directories of programs that process reports on the host.
+/// Returns the directories of an installation of Nsight Systems with programs that process reports.
 fn importers(root: &Path) -> Vec<PathBuf> {
     let mut found = newest(root, "host-linux");
     found.extend(newest(root, "linux-desktop"));

@@ -1,4 +1,4 @@
-//! NVIDIA's tools: finds them, and runs them around a worker.
+//! Finds NVIDIA's profiling tools, and runs workers under them.
 //!
 //! [`discover`] searches for programs and their versions; [`Tools`] keeps the result. [`ncu`], [`nsys`]
 //! and [`sanitizer`] run one job under a tool and pass its output to the parsers of

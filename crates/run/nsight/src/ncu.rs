@@ -1,4 +1,4 @@
-//! Nsight Compute around a worker, a whole program, or a served program.
+//! Runs a worker, a whole program, or a served program under Nsight Compute.
 //!
 //! Each profile takes two runs: the first writes a report, the second converts it to CSV. Text that
 //! a kernel prints thus cannot mix with the values, and the report can be stored. The worker
@@ -30,20 +30,21 @@ use warpgauge_worker::{Lease, OneShotEnd};
 /// Maximum number of runs while another process holds the counters.
 const ATTEMPTS: u32 = 4;
 
-/// Delay before the second of these runs. It doubles with each further run.
+/// Delay before the second run. It doubles before each later run.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 
-/// Maximum number of runs that unknown metrics may cause. Each run reports one such metric.
+/// Maximum number of runs, each without the unsupported metrics that earlier runs reported. A run
+/// reports one such metric.
 const REFUSALS: u32 = 8;
 
 /// Time limit for converting a report to CSV.
 const IMPORT_LIMIT: Duration = Duration::from_secs(60);
 
-/// Maximum length of CSV, bytes. A full set for one kernel takes 100 KB.
+/// Maximum size of the CSV output, bytes. The `full` set of one kernel takes about 100 KB.
 const CSV_BYTES: usize = 32 << 20;
 
-/// Maximum number of bytes kept of a program's output under the tool. They are used in errors of
-/// the tool.
+/// Maximum number of bytes kept of the output that a program prints under the tool. Error messages
+/// quote it.
 const PRINTED_BYTES: usize = 64 << 10;
 
 /// Maximum length of a list of metrics in one argument, bytes. Linux permits 128 KiB.
@@ -75,7 +76,7 @@ pub enum NcuTarget<'a> {
     },
     /// A program that waits for requests, and marks the profiled range itself.
     Served {
-        /// Server of the program.
+        /// Starts the program and answers its requests.
         service: &'a dyn ProgramServer,
         /// The directory that the program and the tool may write to.
         writes: &'a Path,
@@ -125,8 +126,8 @@ pub struct ProfileRun<'a> {
 /// Result of a profile.
 #[derive(Debug)]
 pub struct NcuOutput {
-    /// Tables as `--csv --page raw --print-units base` prints them: usually one, and one more for
-    /// each additional list of metrics if the list was too long for the command line.
+    /// Tables in the format of `ncu --csv --page raw --print-units base`. There is one table, or
+    /// several if the list of metrics was too long for one command line.
     pub tables: Vec<String>,
     /// The tool's log. A kernel cannot write to it.
     pub log: String,
@@ -214,7 +215,7 @@ async fn profile_known(
     profiled.ok_or_else(|| Cause::NoData.because("no metric was requested"))
 }
 
-/// Repeats the run of the tool while another process holds the counters.
+/// Runs the tool, and repeats the run while another process holds the counters.
 async fn patiently(
     ncu: &Usable,
     lease: &mut Lease,
@@ -293,7 +294,7 @@ async fn once(
     })
 }
 
-/// Returns the end of a program that does not report its own outcome.
+/// Describes the exit of a program that does not report an outcome.
 fn untold(tool: ProcessEnd) -> OneShotEnd<TracedRun> {
     OneShotEnd { outcome: RunOutcome::default().map(|()| TracedRun::default()), tool }
 }
@@ -305,7 +306,7 @@ fn cache_control(cache: CacheState) -> CacheControl {
     }
 }
 
-/// Returns the tool and its flags, except the metrics.
+/// Returns the command line of Nsight Compute, except the metrics.
 fn flags(ncu: &Path, request: &ProfileRun<'_>, report: &Path, log: &Path) -> Vec<OsString> {
     let clocks = match request.clocks {
         ClockControl::None => "none",
@@ -343,7 +344,8 @@ fn flags(ncu: &Path, request: &ProfileRun<'_>, report: &Path, log: &Path) -> Vec
     flags
 }
 
-/// Returns the arguments that request the metrics, each short enough for one run.
+/// Returns the arguments that request the metrics, as one list of arguments for each run. Each list
+/// is short enough for a command line.
 fn parts(metrics: &Metrics) -> Vec<Vec<OsString>> {
     let named = match metrics {
         Metrics::Set(set) => return vec![vec!["--set".into(), set.into()]],
@@ -362,7 +364,7 @@ fn parts(metrics: &Metrics) -> Vec<Vec<OsString>> {
     lists.into_iter().map(|list| vec!["--metrics".into(), list.into()]).collect()
 }
 
-/// Returns name and version of the tool.
+/// Returns the name and the version of Nsight Compute.
 ///
 /// # Errors
 /// Returns why the tool cannot be used.
@@ -374,7 +376,7 @@ fn named(ncu: &Usable) -> String {
     format!("Nsight Compute {}", ncu.version().unwrap_or("of unknown version"))
 }
 
-/// Converts a report from another source to CSV.
+/// Converts a report that this service did not create to CSV.
 ///
 /// # Errors
 /// Returns why the report cannot be read, with a code and a remedy.
@@ -403,7 +405,7 @@ async fn import(
     let unreadable = |text: String| Cause::Unreadable.because(text);
     let end = contained::run(&launch, limit)
         .await
-        .map_err(|error| unreadable(format!("start {}: {error}", ncu.path().display())))?;
+        .map_err(|error| unreadable(format!("cannot start {}: {error}", ncu.path().display())))?;
     if end.status.is_none() {
         return Err(Cause::TimedOut.because(format!("reading the report took {limit:?}")));
     }

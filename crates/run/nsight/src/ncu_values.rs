@@ -7,8 +7,8 @@ use warpgauge_metrics::CollectedMetrics;
 use warpgauge_metrics::ncu::{NcuLog, parse_csv, parse_log};
 use warpgauge_model::{Cause, Unavailable};
 
-/// Returns the values of a profile of one launch, for the catalogue's formulas. `requested`
-/// contains the requested NVIDIA metrics.
+/// Returns the values of a profile of one launch, as input for the formulas of the metric
+/// catalogue. `requested` contains the requested NVIDIA metrics.
 ///
 /// # Errors
 /// Fails if a table cannot be read or is missing, or if the profile has several launches.

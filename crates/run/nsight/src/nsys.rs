@@ -1,5 +1,5 @@
-//! Nsight Systems around a worker or a whole program. It records the activity of the GPU and the
-//! driver over time.
+//! Runs a worker or a whole program under Nsight Systems, which records the activity of the GPU and
+//! the driver over time.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -24,8 +24,8 @@ const TABLE_LIMIT: Duration = Duration::from_secs(60);
 /// Maximum size of a table, bytes.
 const TABLE_BYTES: usize = 8 << 20;
 
-/// Maximum number of bytes kept of a program's output under the tool. They are used in errors of
-/// the tool.
+/// Maximum number of bytes kept of the output that a program prints under the tool. Error messages
+/// quote it.
 const PRINTED_BYTES: usize = 64 << 10;
 
 /// A table of `nsys stats`.
@@ -41,7 +41,8 @@ pub enum NsysTable {
     Calls,
     /// Every kernel, copy and fill.
     Trace,
-    /// Launches: the call, the wait, and the kernel. Older versions do not have this table.
+    /// Launches, with the times of the API call, of the wait in the queue, and of the kernel. Older
+    /// versions do not support this table.
     Launches,
 }
 
@@ -56,7 +57,7 @@ impl NsysTable {
         Self::Launches,
     ];
 
-    /// Returns the table's names. The first is the name in version 2023.1 and later.
+    /// Returns the table's names: the name since version 2023.1, and the older name.
     pub fn names(self) -> [&'static str; 2] {
         match self {
             Self::Kernels => ["cuda_gpu_kern_sum", "gpukernsum"],
@@ -78,7 +79,7 @@ pub struct TraceRun<'a> {
     pub directory: &'a Path,
     /// Number of launches to trace.
     pub launches: u32,
-    /// State of L2 at each launch.
+    /// State of the L2 cache at each launch.
     pub cache: CacheState,
     /// Time limit from the start until the tables are read.
     pub time_limit: Duration,
@@ -201,8 +202,8 @@ async fn read(
     Ok(traced)
 }
 
-/// Returns the tool and its flags for a worker. `output` is the report's path without its
-/// extension.
+/// Returns the command line of Nsight Systems for a worker. `output` is the report's path without
+/// its extension.
 fn flags(nsys: &Path, output: &Path) -> Vec<OsString> {
     let of_worker = [
         // Only the range that the worker marks is recorded.
@@ -214,7 +215,8 @@ fn flags(nsys: &Path, output: &Path) -> Vec<OsString> {
     with_flags(nsys, &of_worker, output)
 }
 
-/// Returns the tool and its flags for a whole program, which is recorded from start to end.
+/// Returns the command line of Nsight Systems for a whole program, which is recorded from start to
+/// end.
 fn flags_of_program(nsys: &Path, output: &Path) -> Vec<OsString> {
     with_flags(nsys, &["--kill=sigkill", "--wait=primary"], output)
 }
@@ -276,5 +278,5 @@ async fn stats(
     let limit = deadline.saturating_duration_since(Instant::now()).min(TABLE_LIMIT);
     contained::run(&launch, limit)
         .await
-        .map_err(|error| Cause::ToolDied.because(format!("start nsys stats: {error}")))
+        .map_err(|error| Cause::ToolDied.because(format!("cannot start nsys stats: {error}")))
 }

@@ -17,7 +17,7 @@ const LOG_BYTES: u64 = 1 << 20;
 /// Number of characters at the end of a log that a message quotes.
 const QUOTED_CHARS: usize = 600;
 
-/// A file of a tool that is worth storing.
+/// A file that a tool wrote, and that is stored with the job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolFile {
     /// Name under which the file is stored, e.g. `kernel.ncu-rep`.
@@ -36,7 +36,7 @@ impl ToolFile {
     }
 }
 
-/// A usable tool.
+/// A tool that was found and works.
 pub(super) struct Usable {
     found: Arc<FoundTools>,
     name: ToolName,
@@ -56,7 +56,7 @@ impl Usable {
     }
 }
 
-/// Returns a tool, or why it cannot be used.
+/// Returns a tool, or the reason why it cannot be used.
 pub(super) async fn usable(tools: &Tools, name: ToolName) -> Result<Usable, Unavailable> {
     let found = tools.found(false).await;
     match found.get(name) {
@@ -79,7 +79,7 @@ pub(super) fn directory(parent: &Path, name: &str) -> Result<PathBuf, Unavailabl
     std::fs::DirBuilder::new().mode(0o700).create(&directory).map(|()| directory.clone()).map_err(
         |error| {
             tracing::error!(directory = %directory.display(), %error, "no directory can be created for a tool");
-            let text = format!("create a directory for the tool's files: {error}");
+            let text = format!("cannot create a directory for the tool's files: {error}");
             let full = error.kind() == std::io::ErrorKind::StorageFull;
             if full { Cause::DiskFull } else { Cause::NoFiles }.because(text)
         },
@@ -161,7 +161,7 @@ pub(super) fn quoted(log: &str) -> String {
     text.chars().skip(skipped).collect::<String>().trim().replace('\n', " | ")
 }
 
-/// Returns the configuration of a run under a tool.
+/// Returns the configuration of a worker that runs under a tool.
 pub(super) fn shot(wrapper: Vec<OsString>, directory: &Path, time_limit: Duration) -> OneShot {
     OneShot { wrapper, variables: Vec::new(), directory: directory.to_owned(), time_limit }
 }

@@ -1,4 +1,4 @@
-//! compute-sanitizer around a worker.
+//! Runs a worker under compute-sanitizer.
 //!
 //! The worker does nothing that could be attributed to the kernel: buffers have no guard bands,
 //! only the content that the contract defines is written to them, and nothing is read back. Kernels
@@ -25,10 +25,10 @@ const RECORDS: u32 = 1_000;
 /// allocation.
 const PADDING_BYTES: u32 = 4_096;
 
-/// Maximum length of a log with this many records, bytes.
+/// Maximum length of a log, bytes. A log with the maximum number of records fits.
 const LOG_BYTES: u64 = 16 << 20;
 
-/// A checker.
+/// Checker of compute-sanitizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
     /// Accesses outside allocations, misaligned accesses, and accesses to freed memory.
@@ -63,7 +63,7 @@ pub struct CheckRun<'a> {
     pub job: &'a WorkerJob<EvaluatePlan>,
     /// Existing private directory for this check only.
     pub directory: &'a Path,
-    /// The checker.
+    /// The checker to run.
     pub check: Check,
     /// Time limit from the start until the findings are read.
     pub time_limit: Duration,
@@ -119,7 +119,7 @@ pub async fn check(
     })
 }
 
-/// Returns the tool and its flags.
+/// Returns the command line of compute-sanitizer.
 fn flags(sanitizer: &Usable, request: &CheckRun<'_>, log: &Path) -> Vec<OsString> {
     let mut flags: Vec<OsString> = vec![sanitizer.path().into()];
     flags.extend(["--tool", request.check.name(), "--log-file"].map(OsString::from));

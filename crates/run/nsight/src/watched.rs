@@ -18,7 +18,7 @@ const MOST_BYTES: u64 = 2 << 30;
 /// Maximum number of files and directories of a run.
 const MOST_ENTRIES: usize = 20_000;
 
-/// Interval between checks.
+/// Interval between checks of the directory's size.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Runs a tool until it ends or the time limit is reached. `directory` is the only directory that
@@ -36,7 +36,7 @@ pub(crate) async fn run_watched(
 }
 
 /// Like [`run_watched`], for a served program. The program communicates through `stdin`; the caller
-/// has the other end.
+/// holds the other end.
 ///
 /// # Errors
 /// Fails like [`run_watched`].
@@ -55,7 +55,7 @@ fn running(
     launch: &ProcessLaunch,
 ) -> Result<ContainedProcess, Unavailable> {
     started.map_err(|error| {
-        Cause::ToolDied.because(format!("start {}: {error}", launch.program.name()))
+        Cause::ToolDied.because(format!("cannot start {}: {error}", launch.program.name()))
     })
 }
 
@@ -83,7 +83,7 @@ async fn bounded(
     Ok(running.finish(deadline).await)
 }
 
-/// Completes when a directory exceeds these limits.
+/// Completes when a directory contains more than `bytes` bytes or `entries` entries.
 async fn exceeded(directory: PathBuf, bytes: u64, entries: usize) {
     let mut looks = interval(LOOK_EVERY);
     loop {

@@ -1,8 +1,8 @@
-//! Build orders of a fork, as the server receives them on a separate socket.
+//! Server's side of the socket through which a fork orders compilations.
 //!
 //! An order is one frame, and so is the answer. An answer that announces a file carries the
-//! descriptor of the sealed file. The fork may send anything and may never read. Frames are
-//! therefore bounded, and the server can stop waiting.
+//! descriptor of the sealed file. The fork is not trusted: it may send invalid data, or stop
+//! reading. Frames are therefore bounded, and the server can stop waiting.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -32,11 +32,11 @@ pub struct NotBuilt {
     pub log: String,
 }
 
-/// The answer in the form in which it is sent.
+/// Answer to a build order, as it is sent.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer<'a> {
-    /// The file accompanies this frame.
+    /// The build succeeded. The descriptor of the file accompanies this frame.
     Built {
         bytes: usize,
         log: &'a str,
@@ -80,7 +80,7 @@ impl BuildSocket {
         self.send(&Answer::Built { bytes: object.len(), log: &log }, Some(file)).await
     }
 
-    /// Reports why nothing was built.
+    /// Reports to the fork why a build failed.
     ///
     /// # Errors
     /// Fails if the fork has ended.

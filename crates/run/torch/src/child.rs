@@ -201,7 +201,7 @@ fn confine_alone(setup: &Setup, directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the paths that exist.
+/// Returns those of the paths that exist.
 fn there(paths: &[&str]) -> Vec<PathBuf> {
     paths.iter().map(PathBuf::from).filter(|path| path.exists()).collect()
 }

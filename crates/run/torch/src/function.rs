@@ -74,8 +74,8 @@ struct Question {
     keep: bool,
 }
 
-/// Frame of a runner: the length of the record that follows, or the end of the call with or without
-/// waiting for another call.
+/// Frame that a runner sends: the length of the record that follows, or the end of a call. After a
+/// call, the runner ends or waits for another call.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Said {

@@ -21,7 +21,7 @@ use warpgauge_sandbox::{device_worker, handed};
 /// First argument of the program that selects this child.
 pub const COMMAND: &str = "__torch-judge";
 
-/// Bytes that accompany the descriptors of a runner, of a file, and of a device's noise.
+/// Marker bytes. Each accompanies the descriptors of a runner, of a file, or of [`DeviceNoise`].
 pub(crate) const RUNNER: u8 = b'r';
 pub(crate) const FILE: u8 = b'f';
 pub(crate) const NOISE: u8 = b'n';
@@ -39,7 +39,7 @@ const CPU_SECONDS: u64 = 24 * 3600;
 /// Maximum number of open files: a few for each runner and file.
 const OPEN_FILES: u64 = 2048;
 
-/// The judge exits this long after its deadline in any case, because the server may have ended.
+/// Time after its deadline at which the judge exits in any case, because the server may have ended.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Header of an order.
@@ -71,7 +71,7 @@ impl Header {
     }
 }
 
-/// Sent by a judge that is ready for an order.
+/// Bytes that a judge sends when it is ready for an order.
 const READY: &[u8] = b"\n";
 
 /// Header of an answer: its length in bytes, and whether the judge takes another order.
@@ -82,11 +82,11 @@ pub(crate) type AnswerHeader = [u8; 9];
 #[derive(Debug)]
 pub struct DeviceNoise(pub UnixStream);
 
-/// Maximum wait for these processes.
+/// Maximum wait for processes that are starting on the device.
 const STARTING: Duration = Duration::from_secs(10);
 
 impl DeviceNoise {
-    /// Waits until these processes are ready.
+    /// Waits until the processes are ready, or until the maximum wait is over.
     pub fn end(self) {
         let _ = awaited(&self.0, Instant::now() + STARTING);
     }

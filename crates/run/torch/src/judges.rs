@@ -75,7 +75,7 @@ pub struct JudgeAnswer<A> {
     pub waited: Duration,
 }
 
-/// Starts judges and keeps idle ones.
+/// Starts judge processes, and keeps idle judges for later orders.
 #[derive(Debug)]
 pub struct Judges {
     program: ChildProgram,
@@ -95,15 +95,16 @@ struct Waiting {
     owner: Option<Owner>,
 }
 
-/// A judge that has an order. Dropping this kills the judge.
+/// A judge that is handling an order. Dropping this kills the judge.
 struct Asked<'a> {
     judges: &'a Judges,
     process: Option<(Child, Printed)>,
 }
 
 impl Judges {
-    /// `program` is this program; it has the subcommand that [`JudgeProcess`](super::JudgeProcess)
-    /// serves. `device`: ordinal of the device, and a directory that its driver may write to.
+    /// Configures judges. `program` is the path of this program, which contains the judge's
+    /// subcommand: see [`JudgeProcess`](super::JudgeProcess). `device`: ordinal of the device, and
+    /// a directory that its driver may write to.
     pub fn new(program: PathBuf, device: Option<(u32, &Path)>) -> Self {
         let has_device = device.is_some();
         let program = match device {

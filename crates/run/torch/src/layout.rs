@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::memory::SubmissionMemory;
 use warpgauge_tensor::{Dtype, shape};
 
-/// Maximum number of dimensions; PyTorch also allows 64.
+/// Maximum number of dimensions, equal to PyTorch's.
 const MAX_RANK: usize = 64;
 
 /// Number of bytes that are read or written at once.
@@ -131,7 +131,7 @@ impl TensorAt {
         Ok(Self { shape: vec![elements], strides: vec![1], ..self.clone() })
     }
 
-    /// Returns the elements in C order. `held` is the memory from the first element on.
+    /// Returns the elements in C order. `held` is the memory that begins with the first element.
     ///
     /// # Errors
     /// Fails if `held` is too short, or the description is invalid.

@@ -52,7 +52,7 @@ pub struct LockedCall {
     pub digests: Vec<Digest>,
 }
 
-/// Limits of the maximum wait for a call to be queued.
+/// Lower and upper limit of the maximum wait for a call to be queued.
 const QUEUEING: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
 
 /// Minimum number of calls that wait for the device before all calls are expected to wait. They

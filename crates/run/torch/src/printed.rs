@@ -1,5 +1,5 @@
-//! The output of a process. It is read until its end, so that no write blocks; its beginning is
-//! kept.
+//! Reads the output of a process until its end, so that no write blocks. Keeps the beginning of the
+//! output.
 
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::awaited::awaited;
 
-/// Maximum number of bytes that are kept.
+/// Maximum number of bytes kept of a process's output.
 const MAX_BYTES: usize = 64 << 10;
 
 /// Maximum number of bytes that one call reads, so that a process that prints endlessly does not
@@ -70,7 +70,7 @@ impl Printed {
         self.so_far()
     }
 
-    /// Returns the output so far that was not returned before.
+    /// Returns the output that has arrived since the last call.
     pub(crate) fn so_far(&self) -> String {
         let mut reading = locked(&self.shared);
         reading.drain();

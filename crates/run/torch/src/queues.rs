@@ -8,7 +8,7 @@
 /// Hardware queues of a runner's context (`CUDA_DEVICE_MAX_CONNECTIONS`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Queues {
-    /// [`FEW`] of them.
+    /// [`FEW`] queues.
     #[default]
     Few,
     /// The driver's default number.
@@ -18,7 +18,7 @@ pub enum Queues {
 /// Number of queues for sources that create no streams: for the current stream and PyTorch's own.
 const FEW: u8 = 2;
 
-/// Words with `stream` in them that do not create a stream.
+/// Identifiers that contain the word `stream`, and do not create a stream.
 const HARMLESS: [&str; 24] = [
     "CUDAStream",
     "CUstream",
@@ -47,7 +47,8 @@ const HARMLESS: [&str; 24] = [
 ];
 
 impl Queues {
-    /// Returns the queues that sources need: all, unless none of their words could create a stream.
+    /// Returns the number of queues that Python sources need: all, if one of their words could
+    /// create a stream.
     pub fn of<'a>(sources: impl IntoIterator<Item = &'a str>) -> Self {
         let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
         let makes = |source: &str| {

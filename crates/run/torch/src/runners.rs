@@ -162,8 +162,8 @@ impl Runners {
         warmed.unwrap_or_else(|error| Err(error.to_string())).map_err(|what| self.failed(what))
     }
 
-    /// Returns a fresh runner, whose process has not run a submission. It is a spare if one is
-    /// available and few queues suffice.
+    /// Returns a fresh runner, whose process has not run a submission. It is a spare runner if one
+    /// is idle and [`Queues::Few`] suffices.
     ///
     /// # Errors
     /// Fails if the zygote cannot be started or cannot fork.

@@ -1,5 +1,5 @@
-//! One submission in its runner. The runner gets one question after another until it fails or is
-//! dropped.
+//! A session of the judge with one submission in its runner. The runner receives one question at a
+//! time until it fails or is dropped.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -61,7 +61,7 @@ impl LentTensor {
     }
 }
 
-/// Calls that the runner makes one after another.
+/// Batch of calls that the runner makes one after another.
 #[derive(Debug, Clone)]
 pub struct CallBatch<'a> {
     /// Arguments of the first call.
@@ -96,19 +96,19 @@ pub struct TorchSubmission {
     pub source: String,
     /// The function or class to call.
     pub entry: EntryPoint,
-    /// Classes to choose from if the contract names none, best first.
+    /// Preferred classes, best first. One of them is called if the contract names no class.
     pub preferred: Vec<String>,
-    /// Arguments of the accompanying kernel for a device, to which the parameters are bound. Empty
-    /// if the submission has separate arguments.
+    /// Arguments of the accompanying device kernel, to which the parameters are bound. Empty if the
+    /// submission has separate arguments.
     pub given: Vec<GivenArgument>,
 }
 
-/// An argument of a kernel for a device, which Python code may receive.
+/// An argument of a device kernel that the submission's Python code may receive.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GivenArgument {
     pub name: String,
     pub is_tensor: bool,
-    /// Whether the kernel writes it.
+    /// Whether the kernel writes the argument.
     pub is_written: bool,
 }
 
@@ -221,8 +221,8 @@ impl RunnerSession {
         self.deadline += by;
     }
 
-    /// From now on, assumes that the signal stops the runner. For submissions that gain nothing by
-    /// running on.
+    /// Makes the session assume that the signal stops the runner. Suitable for submissions that
+    /// gain nothing if they continue to run.
     #[must_use]
     pub fn unobserved(self) -> Self {
         Self { observed: false, ..self }
@@ -319,7 +319,8 @@ impl RunnerSession {
         }
     }
 
-    /// Creates arguments for all of the seeds, or only for the first few, but at least one.
+    /// Lets the submission create arguments for the seeds, in order. It may create fewer sets than
+    /// there are seeds, but must create at least one.
     ///
     /// # Errors
     /// Fails if the submission created no valid arguments.
@@ -349,8 +350,9 @@ impl RunnerSession {
         }
     }
 
-    /// Returns the result of a call without changing the object or its generators. `arguments`:
-    /// layouts of arguments that hold zeros; `None` means the submission's own arguments.
+    /// Returns the result of a call of a copy of the object. The object and its random-number
+    /// generators do not change. `arguments`: layouts of the arguments, which are filled with
+    /// zeros; `None` means the submission's own arguments.
     ///
     /// # Errors
     /// Fails if the call raised an exception.
@@ -365,8 +367,8 @@ impl RunnerSession {
         }
     }
 
-    /// Makes the following calls with a fresh copy of the object, whose state is discarded. With
-    /// `begin: false`, uses the object itself again.
+    /// Makes the runner use a fresh copy of the object for the following calls, and discard the
+    /// state of the copy. With `begin: false`, the runner uses the object itself again.
     ///
     /// # Errors
     /// Fails if the object cannot be copied.
@@ -374,8 +376,8 @@ impl RunnerSession {
         self.done(Question::Aside { begin, watch: false })
     }
 
-    /// Makes the following calls with a fresh copy of the object, and records the types of the
-    /// tensors that it computes.
+    /// Makes the runner use a fresh copy of the object for the following calls, and record the
+    /// types of the tensors that the copy computes.
     ///
     /// # Errors
     /// Fails if the object cannot be copied.
@@ -394,7 +396,7 @@ impl RunnerSession {
         }
     }
 
-    /// Computes gradients in each call from now on.
+    /// Makes the runner compute gradients in each following call.
     ///
     /// # Errors
     /// Fails if the runner did not answer.
@@ -512,8 +514,8 @@ impl RunnerSession {
         }
     }
 
-    /// Returns the fault, or another one if the process has ended: its memory is then gone,
-    /// regardless of its answer.
+    /// Returns `fault`, or the fault of an ended process if the runner has ended: its memory is
+    /// then inaccessible, regardless of its answer.
     pub fn explained(&self, fault: RunnerFault) -> RunnerFault {
         // The runner is stopped, so only another process can have killed it.
         let ended =
@@ -572,7 +574,7 @@ impl RunnerSession {
         let answered: Answered = serde_json::from_slice(&frame)
             .map_err(|error| RunnerFault::Forged(format!("its message cannot be read: {error}")))?;
         if answered.turn != turn {
-            return Err(RunnerFault::Forged("it answered what it was not asked".to_owned()));
+            return Err(RunnerFault::Forged("it answered a question that it was not asked".to_owned()));
         }
         match answered.answer {
             Answer::Refused(refusal) => Err(RunnerFault::Refused(refusal)),

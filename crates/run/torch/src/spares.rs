@@ -20,7 +20,7 @@ pub(crate) struct Spares {
 }
 
 impl Spares {
-    /// Takes a runner that is ready.
+    /// Takes an idle spare runner, if there is one.
     pub(crate) fn take(&self) -> Option<Runner> {
         self.those_waiting().pop()
     }

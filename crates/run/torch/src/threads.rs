@@ -90,7 +90,7 @@ enum Observed {
     Stopped,
     /// A thread was in this state at this time.
     Running(char, Instant),
-    /// The process has other threads than the list.
+    /// The process's threads differ from the list.
     OtherThreads,
 }
 

@@ -12,22 +12,23 @@ use warpgauge_tensor::{Dtype, TensorInit};
 /// Maximum size of a runner's frame, bytes. Frames do not contain tensor data.
 pub const MAX_FRAME_BYTES: usize = 1 << 20;
 
-/// A Python value: tensors, numbers and texts in lists and dictionaries.
+/// A Python value: tensors, numbers and strings in lists and dictionaries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TreeOf<T> {
     Tensor(T),
-    /// A number, a text, or `None`.
+    /// A number, a string, or `None`.
     Value(Scalar),
     /// A list or a tuple.
     List(Vec<TreeOf<T>>),
-    /// A dictionary, in its order.
+    /// A dictionary, in the order of its entries.
     Dict(Vec<(String, TreeOf<T>)>),
-    /// A structure of another kind: its class name, if it has one, and its parts by their keys.
+    /// A structure of another kind: the kind, the name of its class if it has one, and its parts
+    /// with their keys.
     Record(RecordKind, String, Vec<(Scalar, TreeOf<T>)>),
 }
 
-/// Kind of a structure, from which a runner creates the structure again.
+/// Kind of a structure, so that a runner can create it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordKind {
@@ -36,7 +37,7 @@ pub enum RecordKind {
     NamedTuple,
     /// A dataclass instance.
     Dataclass,
-    /// A dictionary whose keys are not all texts.
+    /// A dictionary whose keys are not all strings.
     Dict,
     /// A NumPy array. Its only part is a tensor of its elements.
     Numpy,
@@ -48,7 +49,7 @@ pub enum RecordKind {
 /// A value in a runner's memory.
 pub type Tree = TreeOf<TensorAt>;
 
-/// A number, a text, or nothing.
+/// A Python number, string, or `None`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Scalar {
@@ -58,9 +59,9 @@ pub enum Scalar {
     Int(i64),
     /// An integer that fits only into an unsigned 64-bit number.
     Large(u64),
-    /// A floating-point number as text, because JSON has no infinities.
+    /// A floating-point number as text, because JSON cannot represent infinities.
     Float {
-        /// The text that Python writes and parses.
+        /// The number as text that Python writes and parses.
         float: String,
     },
     /// A type, function or class of PyTorch itself, which a constructor may receive.
@@ -207,8 +208,8 @@ pub(crate) enum Question<'a> {
     },
     Parameters,
     Suggest,
-    /// Requests the result of a call of a copy of the object, with these arguments filled with
-    /// zeros or with its own arguments.
+    /// Requests the result of a call of a copy of the object, with tensors of these layouts filled
+    /// with zeros, or with the submission's own arguments.
     Probe {
         arguments: Option<&'a TreeOf<super::session::TensorLayout>>,
         seed: u64,
@@ -221,7 +222,7 @@ pub(crate) enum Question<'a> {
     },
     /// Requests the 16-bit floating-point types in which the watched copy computed.
     ShorterTypes,
-    /// Computes gradients in each call. They start from upstream tensors, which follow the
+    /// Computes gradients in each following call. The upstream gradients are passed after the
     /// arguments.
     Backward {
         upstream: &'a [GradientInput],
@@ -340,7 +341,7 @@ pub struct ModuleParameter {
     pub tensor: TensorAt,
 }
 
-/// An upstream gradient.
+/// Gradient of an output, from which a backward pass starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GradientInput {
     /// Name or path of the output that the gradient belongs to.

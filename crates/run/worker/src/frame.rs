@@ -1,4 +1,5 @@
-//! Frames: a length in four bytes, little-endian, then a MessagePack document.
+//! Sends and receives frames. A frame is a length in four bytes, little-endian, followed by a
+//! MessagePack document.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -36,14 +37,14 @@ pub enum FrameError {
         bytes: usize,
     },
     /// The message cannot be encoded.
-    #[error("encode a frame: {0}")]
+    #[error("cannot encode a frame: {0}")]
     Encode(#[source] rmp_serde::encode::Error),
     /// The bytes are not the expected message.
-    #[error("decode a frame: {0}")]
+    #[error("cannot decode a frame: {0}")]
     Decode(#[source] DocumentError),
 }
 
-/// Returns a message preceded by its length.
+/// Encodes a message as a frame.
 ///
 /// # Errors
 /// Fails if the message is larger than a frame may be or cannot be encoded.
@@ -122,7 +123,7 @@ pub fn read_soon<T: DeserializeOwned>(stream: &mut UnixStream) -> Result<T, Fram
     read(stream)
 }
 
-/// [`write`] for an asynchronous stream.
+/// Like [`write`], for an asynchronous stream.
 ///
 /// # Errors
 /// Returns a [`FrameError`].
@@ -134,7 +135,7 @@ pub async fn send<S: AsyncWrite + Unpin>(
     stream.write_all(&frame).await.map_err(FrameError::Io)
 }
 
-/// [`read`] for an asynchronous stream. It is not safe to cancel: a cancelled call may have
+/// Like [`read`], for an asynchronous stream. It is not safe to cancel: a cancelled call may have
 /// consumed part of a frame.
 ///
 /// # Errors

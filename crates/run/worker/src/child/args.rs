@@ -1,4 +1,4 @@
-//! Arguments of the hidden subcommand.
+//! Arguments of the hidden subcommand `__worker`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Failures of a job, and who is at fault.
+//! Failures of a job, each with the party at fault.
 
 use crate::protocol::{Blame, RunFailure};
 use warpgauge_device::DeviceError;

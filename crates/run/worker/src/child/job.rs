@@ -135,7 +135,8 @@ pub(super) fn panicked(job: &WorkerJob, panic: &(dyn Any + Send)) -> JobEnd {
     JobEnd { outcome, lost: true, residue: Residue::default() }
 }
 
-/// Only judges run judge tasks, and they run no submitted code.
+/// Returns the failure of a task for a worker of another kind. Only judges run judge tasks, and
+/// judges run no submitted code.
 fn not_mine() -> Failed {
     let text = "the server gave a task to a worker of another kind".to_owned();
     Failed::new(FailureCode::InternalError, text, Blame::Environment)

@@ -39,7 +39,7 @@ pub(super) fn run(args: &WorkerArgs) -> ExitCode {
     let (mut link, printed) = match link {
         Ok(both) => both,
         Err(error) => {
-            eprintln!("warpgauge worker: set up the connection to the server: {error}");
+            eprintln!("warpgauge worker: cannot set up the connection to the server: {error}");
             return ExitCode::FAILURE;
         }
     };
@@ -141,7 +141,7 @@ fn load_support(
 ) -> Result<(), String> {
     executor
         .load_support(image, practise)
-        .map_err(|error| format!("load the worker's kernels: {error}"))?;
+        .map_err(|error| format!("cannot load the worker's kernels: {error}"))?;
     if let Some(counters) = &mut executor.counters {
         counters.warm_up(&executor.context);
     }
@@ -180,5 +180,5 @@ fn run_job(executor: &mut Executor, job: &WorkerJob, link: &mut Link) -> Result<
 }
 
 fn send(link: &mut Link, message: &FromWorker) -> Result<(), String> {
-    link.send(message).map_err(|error: FrameError| format!("send a message to the server: {error}"))
+    link.send(message).map_err(|error: FrameError| format!("cannot send a message to the server: {error}"))
 }

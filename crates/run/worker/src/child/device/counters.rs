@@ -13,7 +13,7 @@ const PLANS: usize = 32;
 /// Maximum number of modules kept for a session. With more, the session is ended.
 const MODULES: usize = 16;
 
-/// State for reading counters that outlives a job.
+/// State for reading hardware counters. It outlives a job.
 pub(crate) struct Counters {
     candidates: Vec<PathBuf>,
     ordinal: u32,
@@ -22,7 +22,7 @@ pub(crate) struct Counters {
     refused: Option<CuptiError>,
 }
 
-/// CUPTI for a device.
+/// CUPTI on one device, with the state that is kept between jobs.
 pub(crate) struct Unit {
     pub cupti: Cupti,
     pub chip: String,
@@ -36,7 +36,7 @@ pub(crate) struct Unit {
 }
 
 impl Counters {
-    /// `candidates` are CUPTI libraries to try.
+    /// Prepares the state without opening CUPTI. `candidates` are paths of CUPTI libraries to try.
     pub(crate) fn new(candidates: Vec<PathBuf>, ordinal: u32) -> Self {
         Self { candidates, ordinal, unit: None, refused: None }
     }
@@ -52,7 +52,7 @@ impl Counters {
         self.unit.as_ref().is_some_and(|unit| unit.session.is_some())
     }
 
-    /// Releases the counters.
+    /// Releases the counters, so that other programs can read them.
     pub(crate) fn release(&mut self) {
         if let Some(unit) = &mut self.unit {
             unit.close();

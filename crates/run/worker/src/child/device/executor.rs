@@ -53,13 +53,13 @@ pub(crate) struct Executor {
     pub(crate) printed: Printed,
     /// Objects that only a GPU's timing needs; `None` on the emulated device.
     pub(crate) timing: Option<TimingAids>,
-    /// State for reading hardware counters, in a worker of that kind.
+    /// State for reading hardware counters. Present only in workers that read counters.
     pub(crate) counters: Option<Counters>,
     /// Libraries of ready-made functions, each opened when a job first calls it.
     pub(crate) libraries: Libraries,
     /// Modules of the current job that were loaded ahead.
     pub(crate) ready: RefCell<Vec<Ready>>,
-    /// Processes that make launches in place of this one, while it judges them.
+    /// Processes that make the launches that this process judges.
     pub(crate) runners: Option<Runners>,
     /// Whether this process judges, and runs no submitted code.
     pub(crate) is_judge: bool,
@@ -72,7 +72,8 @@ pub(crate) struct Executor {
     pub(crate) empty_launch_ms: Option<f64>,
 }
 
-/// Keeps the host and earlier launches from affecting a GPU's timing, and reads its clock.
+/// Objects that keep the host and earlier launches from affecting a GPU's timing, and that read its
+/// clock.
 pub(crate) struct TimingAids {
     pub blocking_kernel: BlockingKernel,
     pub stamps: Stamps,
@@ -80,7 +81,7 @@ pub(crate) struct TimingAids {
 }
 
 impl Executor {
-    /// Creates the context.
+    /// Creates a context on the device.
     pub(crate) fn open(
         loaded: &LoadedDriver,
         ordinal: u32,

@@ -128,8 +128,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Waits for a launch that a runner with its own launches hands over. Returns how many it plans
-    /// to hand over after that, or `None` if there are no more.
+    /// Waits until a runner that makes its own launches hands over the next one. Returns the number
+    /// of launches that it plans to hand over later, or `None` if no launch follows.
     pub(crate) fn next_turn(&mut self) -> JobResult<Option<u32>> {
         match frame::read_soon::<FromRunner>(&mut self.stream) {
             Ok(FromRunner::Turn { later }) => Ok(Some(later)),
@@ -146,8 +146,8 @@ impl Runner {
             .map_err(|error| ended(&error).failed(Blame::Environment))
     }
 
-    /// Announces to a runner with its own launches that no more of them are judged. Waits until it
-    /// has ended or closed the buffers.
+    /// Announces to a runner that makes its own launches that no more launches are judged. Waits
+    /// until it has ended or closed the buffers.
     pub(crate) fn part(&mut self) {
         // This fails if the connection is closed already.
         let _ = self.stream.shutdown(Shutdown::Write);
@@ -223,7 +223,7 @@ impl RemoteProgram {
         }
     }
 
-    /// Returns the program of a runner with its own launches, which loads the program itself.
+    /// Returns the program of a runner that makes its own launches and loads the program itself.
     pub(crate) fn of_another(runner: &Rc<RefCell<Runner>>) -> Self {
         // The runner restores its modules' state as far as it can, and reports whether it could.
         let runner = Rc::clone(runner);

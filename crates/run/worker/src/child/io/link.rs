@@ -119,7 +119,7 @@ impl Link {
     }
 }
 
-/// Returns `None` if there are too few samples for a confidence interval.
+/// Returns statistics of the samples; `None` if there are too few for a confidence interval.
 fn statistics_of(trials: u32, samples_ms: &[f32]) -> Option<PartialStatistics> {
     let samples = samples_ms.iter().map(|&ms| f64::from(ms)).collect::<Vec<_>>();
     let sorted = Sorted::new(&samples)?;

@@ -14,7 +14,7 @@ const CATCH_UP: Duration = Duration::from_secs(2);
 
 const MARK_BYTES: usize = 16;
 
-/// Collects standard output.
+/// Captured standard output of this process.
 pub(crate) struct Printed {
     shared: Arc<Shared>,
 }

@@ -4,10 +4,10 @@ use crate::protocol::{ArrayObject, ArraySpec, Memory, StepProgram};
 use warpgauge_device::{Context, DeviceArray, DeviceError, Stream, SurfaceObject, TextureObject};
 use warpgauge_model::FailureCode;
 
-/// Returns the address of memory.
+/// Function that returns the address of a buffer or of scratch memory.
 type Place<'a> = &'a dyn Fn(Memory) -> Result<u64, DeviceError>;
 
-/// The arrays of a list of steps, and the objects over them.
+/// The CUDA arrays of a list of steps, and the texture and surface objects that access them.
 #[derive(Default)]
 pub(super) struct Arrays {
     // Objects are destroyed before their arrays.
@@ -59,8 +59,9 @@ impl Arrays {
             .try_for_each(|(spec, array)| array.fill_from(place(spec.memory)?, stream))
     }
 
-    /// Queues copying arrays back to their memory. With `outputs`, copies those that kernels write;
-    /// otherwise, those that hold scratch memory. Returns whether there are any.
+    /// Queues copies of arrays back to their buffers or scratch memory. With `outputs`, copies the
+    /// arrays that kernels write; otherwise, those that hold scratch memory. Returns whether there
+    /// are any.
     pub(super) fn collect(
         &self,
         outputs: bool,
@@ -80,6 +81,6 @@ impl Arrays {
 }
 
 fn no_array(index: usize) -> DeviceError {
-    let text = format!("an object is over array {index}, which does not exist");
+    let text = format!("an object refers to array {index}, which does not exist");
     DeviceError::local("make a texture or surface object", FailureCode::InvalidValue, text)
 }

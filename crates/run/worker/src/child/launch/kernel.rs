@@ -39,7 +39,7 @@ impl BoundLaunch {
     }
 
     /// Binds a kernel to the buffers and the scratch memory that it uses. With `wants_facts`, also
-    /// queries the driver's facts about the kernel.
+    /// queries the driver for properties of the kernel.
     pub(super) fn new(
         executor: &Executor,
         module: &Module,

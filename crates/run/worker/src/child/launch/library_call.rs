@@ -1,5 +1,5 @@
-//! Functions of NVIDIA's libraries in place of kernels: their arguments, and the memory that they
-//! use.
+//! Calls of functions of NVIDIA's libraries in place of kernels: their arguments, and the memory
+//! that they use.
 
 use crate::child::device::executor::Executor;
 use crate::child::failure::{Failed, JobResult};
@@ -9,10 +9,11 @@ use warpgauge_device::libraries::{LibraryCall, TypedLibraryFunction};
 use warpgauge_device::{DeviceBuffer, DeviceError};
 use warpgauge_model::{DeviceKind, FailureCode};
 
-/// Returns the address of a buffer.
+/// Function that returns the address of a buffer, given its index; `None` if there is no such
+/// buffer.
 pub(crate) type AddressOf<'a> = &'a dyn Fn(usize) -> Option<u64>;
 
-/// A call that is bound to buffers.
+/// A call of a library function, bound to buffers.
 pub(crate) struct BoundCall {
     call: LibraryCall,
     symbol: String,

@@ -18,27 +18,28 @@ use warpgauge_device::support::Support;
 use warpgauge_device::{DeviceBuffer, DeviceError, Module, Stream, VariableSnapshot};
 use warpgauge_model::{FunctionFacts, Image, ImageFormat};
 
-/// A program whose modules are loaded. It has the launches with their arguments, and the initial
-/// content of the modules' variables.
+/// A program whose modules are loaded. It contains the launches with their arguments, and the
+/// initial content of the modules' variables.
 pub(crate) struct LoadedProgram {
     place: Place,
     /// Whether the program is a list of steps.
     pub has_steps: bool,
-    /// The driver's facts about the first kernel.
+    /// Properties of the first kernel that the driver reports.
     pub facts: Option<FunctionFacts>,
 }
 
-/// The process that has loaded a program.
+/// Where a program is loaded.
 enum Place {
     /// In this process.
     Here {
         launches: Vec<Bound>,
         /// The variables of each module, or why the state of a module cannot be restored.
         variables: Result<Vec<VariableSnapshot>, String>,
-        /// Apart from variables, why the program may retain knowledge of inputs that do not vary.
+        /// Reason, other than variables, why the program may retain data of inputs that do not
+        /// change between launches.
         remembers: Option<String>,
     },
-    /// In a runner.
+    /// In the process of a runner.
     There(RemoteProgram),
 }
 
@@ -61,8 +62,8 @@ impl Bound {
         }
     }
 
-    /// Queues restoring the scratch memory and the variables of steps to their content before a
-    /// run.
+    /// Queues the work that restores the scratch memory and the variables of steps to their content
+    /// before a run.
     fn renew(&mut self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {
         match self {
             Bound::Kernel(_) | Bound::Library(_) => Ok(()),
@@ -78,7 +79,8 @@ impl Bound {
         }
     }
 
-    /// Returns the launch's scratch memory, which may hold state. A library manages its own.
+    /// Returns the launch's scratch memory, which may hold state. A library manages its scratch
+    /// memory itself.
     fn scratch(&self) -> &[DeviceBuffer] {
         match self {
             Bound::Kernel(launch) => launch.scratch(),
@@ -96,13 +98,13 @@ impl Bound {
     }
 }
 
-/// A callback for a module and its variables.
+/// Callback that receives a module and its variables.
 type OnModule<'a> = &'a mut dyn FnMut(&Module, Variables) -> JobResult<()>;
 
-/// Why a program with a setup may retain knowledge of inputs that do not vary.
+/// Reason why a program with a setup may retain data of inputs that do not change between launches.
 const SET_UP: &str = "its `setup` runs while inputs exist, and may keep values that depend on them in scratch memory";
 
-/// Why the variables of a program that is launched once are not restored.
+/// Reason why the variables of a program that is launched once are not restored.
 const LAUNCHED_ONCE: &str = "the kernel is launched once";
 
 impl LoadedProgram {
@@ -185,12 +187,12 @@ impl LoadedProgram {
         Ok(Self { place: Place::Here { launches, variables, remembers: None }, has_steps, facts })
     }
 
-    /// Returns a program that another process has loaded.
+    /// Wraps a program that another process has loaded.
     pub(crate) fn elsewhere(program: RemoteProgram) -> Self {
         Self { place: Place::There(program), has_steps: false, facts: None }
     }
 
-    /// Returns a program of one empty kernel.
+    /// Returns a program that launches one empty kernel.
     pub(crate) fn empty(support: &Support) -> Result<Self, DeviceError> {
         let launch = BoundLaunch::bare(support.empty_launch()?);
         let launches = vec![Bound::Kernel(Box::new(launch))];
@@ -226,7 +228,8 @@ impl LoadedProgram {
         self.collect(address, stream)
     }
 
-    /// Queues restoring the program's scratch memory and variables to their content before a run.
+    /// Queues the work that restores the program's scratch memory and variables to their content
+    /// before a run.
     pub(crate) fn renew(
         &mut self,
         address: AddressOf<'_>,
@@ -255,7 +258,7 @@ impl LoadedProgram {
         }
     }
 
-    /// Returns whether all launches can be queued while the device is held back.
+    /// Returns whether all launches can be queued while a blocking kernel holds the device back.
     pub(crate) fn can_wait(&self) -> bool {
         match &self.place {
             Place::Here { launches, .. } => launches.iter().all(|launch| match launch {
@@ -326,8 +329,8 @@ impl LoadedProgram {
         }
     }
 
-    /// Queues restoring the variables of all modules to their content after loading, and zeroing
-    /// scratch memory. Returns `Ok(false)` if some variables are not known.
+    /// Queues the work that restores the variables of all modules to their content after loading,
+    /// and that zeroes scratch memory. Returns `Ok(false)` if some variables are not known.
     pub(crate) fn forget(&mut self, stream: &Stream) -> Result<bool, DeviceError> {
         match &mut self.place {
             Place::Here { variables: Ok(variables), launches, .. } => {

@@ -52,13 +52,13 @@ impl StepMemory {
         self.workspaces.get(index).map(DeviceBuffer::address)
     }
 
-    /// Returns the address of array of pointers `index`; `None` if it does not exist.
+    /// Returns the address of the array of pointers `index`; `None` if it does not exist.
     pub(super) fn pointer_array(&self, index: usize) -> Option<u64> {
         self.arrays.get(index).map(|array| array.memory.address())
     }
 
-    /// Returns the handle of texture or surface object `index` as a kernel argument; `None` if it
-    /// does not exist.
+    /// Returns the handle of the texture or surface object `index` as a kernel argument; `None` if
+    /// it does not exist.
     pub(super) fn object(&self, index: usize) -> Option<[u8; 8]> {
         self.texels.object(index)
     }
@@ -88,8 +88,9 @@ impl StepMemory {
         Ok(())
     }
 
-    /// Queues restoring scratch memory to its content before a run, and writing the current
-    /// addresses of buffers into arrays of pointers. Waits if these addresses have changed.
+    /// Queues the work that restores scratch memory to its content before a run, and that writes
+    /// the current addresses of buffers into arrays of pointers. Waits if these addresses have
+    /// changed.
     pub(super) fn renew(
         &mut self,
         address: AddressOf<'_>,
@@ -111,8 +112,9 @@ impl StepMemory {
         self.texels.fill(&place, stream)
     }
 
-    /// Queues copying CUDA arrays back to their memory. With `outputs`, copies those that kernels
-    /// write; otherwise, those that hold scratch memory. Returns whether there are any.
+    /// Queues copies of CUDA arrays back to their buffers or scratch memory. With `outputs`, copies
+    /// the arrays that kernels write; otherwise, those that hold scratch memory. Returns whether
+    /// there are any.
     pub(super) fn collect(
         &self,
         outputs: bool,
@@ -123,7 +125,7 @@ impl StepMemory {
         self.texels.collect(outputs, &place, stream)
     }
 
-    /// Returns the bytes of an array of pointers.
+    /// Returns the current content of an array of pointers, as bytes.
     fn addresses(
         &self,
         entries: &[Option<Pointee>],

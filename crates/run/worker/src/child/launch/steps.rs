@@ -1,4 +1,4 @@
-//! Programs of several launches: bound to the memory that they use, and run step by step.
+//! Binds programs of several launches to the memory that they use, and runs them step by step.
 
 use super::kernel::{BoundLaunch, no_buffer};
 use super::library_call::AddressOf;
@@ -62,7 +62,7 @@ enum BoundStep {
 
 impl BoundSteps {
     /// Binds the steps to the memory that they use, and runs the steps of the setup. Returns the
-    /// driver's facts about the first kernel.
+    /// properties of the first kernel that the driver reports.
     pub(super) fn new(
         executor: &Executor,
         module: &Module,
@@ -129,7 +129,7 @@ impl BoundSteps {
         Ok((bound, facts))
     }
 
-    /// Queues restoring scratch memory and variables to their content before a run.
+    /// Queues the work that restores scratch memory and variables to their content before a run.
     pub(super) fn renew(
         &mut self,
         address: AddressOf<'_>,
@@ -206,7 +206,7 @@ impl BoundSteps {
         Ok(())
     }
 
-    /// Returns whether all steps can be queued while the device is held back.
+    /// Returns whether all steps can be queued while a blocking kernel holds the device back.
     pub(super) fn can_wait(&self) -> bool {
         self.steps.len() <= MAX_HELD_BACK
             && !self.steps.iter().any(|step| matches!(step, BoundStep::Pass { .. }))

@@ -5,7 +5,7 @@ use crate::child::device::executor::Executor;
 use warpgauge_device::{Context, DeviceError, PreparedLaunch, TENSOR_MAP_BYTES, encode_tensor_map};
 use warpgauge_model::{DeviceKind, FailureCode, TensorMap};
 
-/// First major compute capability with a copy engine that reads tensor maps.
+/// First major compute capability with a Tensor Memory Accelerator (TMA), which reads tensor maps.
 const FIRST_MAJOR: u32 = 9;
 
 /// An argument that is a tensor map.
@@ -23,7 +23,7 @@ impl BoundMap {
     /// Encodes argument `argument`, a map of buffer `buffer` at `address`.
     ///
     /// # Errors
-    /// Fails if the device has no such copy engine or the driver rejects the map.
+    /// Fails if the device has no TMA, or the driver rejects the map.
     pub(crate) fn new(
         executor: &Executor,
         (argument, buffer, address): (usize, usize, u64),

@@ -21,16 +21,17 @@ use warpgauge_device::{DeviceBuffer, DeviceError, PendingCopy, RangeContent, Sta
 use warpgauge_model::{DeviceKind, FailureCode};
 use warpgauge_validate::{Filling, POISON_BYTE};
 
-/// Size of the guard bands before and after each buffer, which no kernel may access.
+/// Size of the guard bands before and after each buffer, which no kernel may access, bytes.
 const GUARD_BYTES: usize = 4 << 10;
 
-/// Size of a page of device memory. Allocations of several pages begin and end at page boundaries.
+/// Size of a page of device memory, bytes. Allocations of several pages begin and end at page
+/// boundaries.
 const PAGE_BYTES: u64 = 2 << 20;
 
-/// Buffers move by multiples of this step, which keeps the alignment that the driver guarantees.
+/// Step by which buffers move, bytes. It keeps the alignment that the driver guarantees.
 pub(crate) const SHIFT_STEP: usize = 512;
 
-/// How a buffer is used.
+/// Options for the allocation and the content of a buffer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Use {
     /// Whether content is restored from a copy on the device. This is quick, and a watching tool
@@ -79,7 +80,7 @@ pub(crate) fn outputs<'a, 'job>(
     buffers.iter().enumerate().filter(|(_, buffer)| buffer.spec.role != Role::Input)
 }
 
-/// Queues the content for a launch: outputs are filled, inouts restored.
+/// Queues the writes before a launch: fills outputs, and restores `inout` buffers.
 pub(crate) fn restore_all(
     buffers: &[JobBuffer<'_>],
     filling: Filling,
@@ -98,9 +99,9 @@ pub(crate) fn restore_with(
     writes.send()
 }
 
-/// Queues the content for launches that are not judged. Inouts are restored, so that their values
-/// do not grow from launch to launch; outputs may hold anything. The watching tool then sees fills
-/// and copies, but no built-in kernel.
+/// Queues the writes before launches that are not judged. Restores `inout` buffers, so that their
+/// values do not grow from launch to launch; outputs may hold anything. The watching tool then sees
+/// fills and copies, but no built-in kernel.
 pub(crate) fn restore_inouts(
     buffers: &[JobBuffer<'_>],
     tools: Tools<'_>,
@@ -327,7 +328,8 @@ impl<'job> JobBuffer<'job> {
         }
     }
 
-    /// Queues the content for a launch: outputs are filled, inouts restored. Inputs do not change.
+    /// Queues the writes before a launch: fills an output, or restores an `inout` buffer. Inputs do
+    /// not change.
     fn restore(&self, filling: Filling, writes: &mut Writes<'_>) -> Result<(), DeviceError> {
         let (at, stream) = (self.front, writes.tools().stream);
         match (&self.source, &self.copy) {

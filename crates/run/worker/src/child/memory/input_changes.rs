@@ -1,4 +1,4 @@
-//! Checks whether inputs are unchanged, if the device alone cannot.
+//! Checks that inputs are unchanged, for inputs that the device alone cannot check.
 
 use super::buffers::JobBuffer;
 use super::content::{Source, first_difference};
@@ -10,11 +10,11 @@ use warpgauge_model::DeviceKind;
 /// Size of the pieces in which content is compared; a multiple of 4 elements of every type.
 const CHUNK_BYTES: usize = 32 << 20;
 
-/// Result of the search for a changed byte, or the place to read it from.
+/// Result of the search for a changed byte, or the object from which the result can be read.
 pub(crate) enum Change {
-    /// The result is in the findings.
+    /// The device has searched. The result is in the findings.
     Looked(FindingHandle),
-    /// The host has not yet compared a copy of the whole input.
+    /// The whole input is copied to the host, which has not compared it yet.
     Copied(PendingCopy),
     /// Index of the first changed byte.
     Known(Option<u64>),

@@ -22,7 +22,7 @@ use warpgauge_model::{CacheState, Cause, FailureCode};
 /// Maximum time to wait for counters that another process holds.
 const BUSY_LIMIT: Duration = Duration::from_secs(2);
 
-/// First delay between attempts to reserve the counters; it doubles.
+/// First delay between attempts to reserve the counters. It doubles with each attempt.
 const BUSY_DELAY: Duration = Duration::from_millis(25);
 
 /// The launch whose counters are read, with its preparation.

@@ -21,7 +21,7 @@ pub(crate) fn main(libraries: &[PathBuf], chip: &str) -> ExitCode {
     let metrics = match metrics {
         Ok(metrics) => metrics,
         Err(error) => {
-            eprintln!("read the list of metrics: {error}");
+            eprintln!("cannot read the list of metrics: {error}");
             return ExitCode::from(2);
         }
     };

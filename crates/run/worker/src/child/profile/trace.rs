@@ -70,8 +70,8 @@ fn allocate<'job>(
     allocate_all(&program.buffers, || usage, tools, buffers)
 }
 
-/// Makes one launch so that the driver loads what it loads lazily, and then the launch for the
-/// tool.
+/// Makes one launch, so that the driver completes its lazy loading, and then the launch that the
+/// tool observes.
 fn counters(
     executor: &mut Executor,
     arm: &mut LoadedProgram,

@@ -161,7 +161,7 @@ fn judge(
     measure(rig, plan, program, oracle, timings, told)
 }
 
-/// Reports which state an earlier launch cannot have left for a later one.
+/// Reports which kinds of state cannot carry over from one launch to the next.
 fn tell_guarantees(rig: &Rig<'_, '_>, program: &LoadedProgram, told: &mut EvaluatedRun) {
     told.inputs_moved = rig.inputs.are_moving();
     told.input_sets = rig.inputs.sets();
@@ -260,7 +260,8 @@ fn measure(
     Ok(())
 }
 
-/// Finds trivial programs that would pass without doing the work. The candidate does not run again.
+/// Searches for trivial programs that would pass the checks without doing the work. The candidate
+/// does not run again.
 fn lint(
     rig: &mut Rig<'_, '_>,
     oracle: &mut Oracle<'_, '_>,

@@ -1,9 +1,9 @@
 //! The tasks of judges and workers.
 //!
-//! - `evaluation`: a program launched, timed and verified
-//! - `paired`: two kernels side by side, block by block
-//! - `sealed_share`: the sealed launches of a kernel, judged
-//! - `serving`: launches made for a judge
+//! - `evaluation`: launches, times and verifies a program
+//! - `paired`: times two kernels side by side, block by block
+//! - `sealed_share`: judges the sealed launches of a kernel
+//! - `serving`: makes launches for a judge
 
 pub(crate) mod evaluation;
 pub(crate) mod paired;

@@ -216,7 +216,7 @@ impl Judge for Witness<'_> {
 struct InputsLooked(bool);
 
 impl InputsLooked {
-    /// Before the turns, restores inputs that the reference may have changed.
+    /// Restores inputs that the reference may have changed. Called before the turns.
     fn begin(rig: &Rig<'_, '_>, is_looked: bool) -> JobResult<Self> {
         if is_looked {
             rewrite_inputs(rig.buffers, false, rig.executor.tools()?).map_err(environment)?;
@@ -224,7 +224,7 @@ impl InputsLooked {
         Ok(Self(is_looked))
     }
 
-    /// After the turns, checks the inputs.
+    /// Checks that the inputs are unchanged. Called after the turns.
     fn end(self, rig: &Rig<'_, '_>) -> JobResult<()> {
         if self.0 { surroundings::nothing_else_touched(rig.executor, rig.buffers) } else { Ok(()) }
     }

@@ -40,7 +40,7 @@ pub(crate) fn run(run: &mut Run<'_, '_>) -> JobResult<()> {
 }
 
 fn broken(what: &str, error: &dyn Display) -> Failed {
-    let text = format!("{what} the process that judges the kernel: {error}");
+    let text = format!("cannot {what} the process that judges the kernel: {error}");
     Failed::new(FailureCode::WorkerUnavailable, text, Blame::Environment)
 }
 

@@ -6,8 +6,8 @@ use super::judge::Phase;
 use crate::child::secret::Secret;
 use warpgauge_model::DeviceKind;
 
-/// Time limit for verifying timed launches. If fewer launches are verified than planned, the time
-/// is not ranked.
+/// Time limit for verifying timed launches. If fewer launches are verified than planned, the
+/// kernel's time is not ranked.
 const AUDIT_TIME: Duration = Duration::from_secs(10);
 
 /// The same limit for the emulated device, which is slow, and whose times are not used.
@@ -100,7 +100,7 @@ impl Assigned {
         self.spent - self.spent_before
     }
 
-    /// Returns the index among the launches of the phase of a position in the batch.
+    /// Converts a position in the batch to the index among the launches of the phase.
     pub(crate) fn trial(&self, index: usize) -> usize {
         self.before + index
     }

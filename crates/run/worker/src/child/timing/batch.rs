@@ -20,7 +20,7 @@ pub(in crate::child) struct Rig<'a, 'job> {
     pub executor: &'a mut Executor,
     pub buffers: &'a mut [JobBuffer<'job>],
     pub inputs: Inputs,
-    /// State of L2 at each launch.
+    /// State of the L2 cache at each launch.
     pub cache: CacheState,
     /// Connection for the launches that another process judges, if any.
     pub turns: Option<Turns>,

@@ -65,7 +65,7 @@ impl Inputs {
         (!self.drawn.is_empty()).then_some(self.drawn.len() as u32)
     }
 
-    /// Returns whether launches may get different inputs from any seed.
+    /// Returns whether each launch may get new inputs, from any seed.
     pub(in crate::child) fn are_moving(&self) -> bool {
         self.moving
     }

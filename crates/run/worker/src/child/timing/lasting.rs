@@ -13,23 +13,24 @@ use crate::child::failure::{JobResult, candidate};
 use crate::child::launch::program::LoadedProgram;
 use crate::protocol::{LastingFacts, TrialPlan};
 
-/// Number of verified launches, at random positions, before the last ones.
+/// Number of launches that are verified at random positions of the series, before its last
+/// launches.
 const ON_THE_WAY: usize = 12;
 
 /// Number of first launches that need no further verification: launches one and two, and the
 /// verified launches of the warm-up.
 const VERIFIED_BEFORE: usize = 2 + HISTORY_LAUNCHES;
 
-/// Number of last launches, all of which are verified.
+/// Number of launches at the end of the series, all of which are verified.
 const LAST: u32 = 3;
 
-/// Share of the candidate's time limit that these launches may take.
+/// Share of the candidate's time limit that the series may take.
 const SHARE_OF_LIMIT: f64 = 0.05;
 
-/// Share of the remaining time that these launches may take.
+/// Share of the remaining time that the series may take.
 const SHARE_OF_REST: f64 = 0.5;
 
-/// Result of these launches.
+/// Result of the series.
 pub(in crate::child) struct Lasting {
     pub facts: LastingFacts,
     /// Wall time of verification.
@@ -88,7 +89,7 @@ pub(in crate::child) fn run(
     Ok(lasting)
 }
 
-/// Returns the seconds that these launches may take, given the time limit and the time spent so
+/// Returns the time that the series may take, seconds, given the time limit and the time spent so
 /// far.
 fn budget_s(limit_s: f64, spent_s: f64) -> f64 {
     (SHARE_OF_LIMIT * limit_s).min(SHARE_OF_REST * (limit_s - spent_s))

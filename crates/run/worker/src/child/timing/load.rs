@@ -164,7 +164,7 @@ impl Load {
         self.told = Instant::now();
     }
 
-    /// Returns the facts about the load.
+    /// Summarises the load for the report.
     pub(super) fn facts(&self) -> LoadFacts {
         let passed_s = self.told.duration_since(self.settled).as_secs_f64();
         LoadFacts {

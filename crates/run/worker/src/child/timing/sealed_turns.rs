@@ -72,8 +72,8 @@ impl Turns {
         Ok(turns)
     }
 
-    /// Begins a batch, after `before` timed launches. The launches at `places` are sealed, and
-    /// after the batch `later` more launches.
+    /// Begins a batch, after `before` timed launches. The launches at `places` are sealed. After
+    /// the batch, `later` more launches are sealed.
     pub(crate) fn begin(&mut self, before: usize, places: Vec<usize>, later: usize) {
         self.assigned.begin(Phase::Timed, before, places, later);
     }

@@ -43,8 +43,8 @@ const WARMUP_STEP_S: f64 = 0.025;
 /// Number of warm-up launches whose results are verified.
 pub(super) const HISTORY_LAUNCHES: usize = 10;
 
-/// Maximum duration of these launches on the emulated device, which needs no other warm-up,
-/// seconds.
+/// Maximum duration of the verified warm-up launches on the emulated device, which needs no other
+/// warm-up, seconds.
 const HISTORY_S: f64 = 0.5;
 
 /// Number of additional sealed launches, if the times of sealed and other launches disagree. Noise
@@ -67,7 +67,7 @@ pub(crate) struct Measured {
     /// Wall time of verification.
     pub verifying: Duration,
     pub stopped: Option<StopReason>,
-    /// Health of the GPU at the first and after the last timed launch.
+    /// Health of the GPU, queried at the first timed launch and after the last.
     pub health: Health,
     /// Median time of an empty kernel, milliseconds.
     pub empty_launch_ms: Option<f64>,
@@ -78,7 +78,7 @@ pub(crate) struct Measured {
 /// A pending health query.
 type Asked = JoinHandle<GpuHealth>;
 
-/// Health of the GPU at the first and after the last timed launch, queried in the background.
+/// Health of the GPU at the first timed launch and after the last, queried in the background.
 #[derive(Default)]
 pub(crate) struct Health(Option<(Asked, Asked)>);
 

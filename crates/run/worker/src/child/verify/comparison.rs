@@ -15,8 +15,8 @@ use warpgauge_validate::{
     UnwrittenElements,
 };
 
-/// Largest absolute tolerance that is far below the finite fillings of those floating-point types
-/// for which one unwritten element is proof.
+/// Maximum absolute tolerance that still exposes an unwritten floating-point element. It is far
+/// below the finite fillings of the types for which one unwritten element is proof.
 const FAR: f64 = 1e30;
 
 /// Compares one output of a launch with its expectation, using the tolerance and the error bounds
@@ -65,13 +65,14 @@ fn bounds(
     // The output was allocated, so its size is valid and the product does not overflow.
     let elements = bytes_of(spec)? / (spec.dtype.size() as u64).max(1);
     let file = MappedFile::open(path, elements.saturating_mul(8)).map_err(|error| {
-        let text = format!("read the error bounds of {}: {error}", spec.name);
+        let text = format!("cannot read the error bounds of {}: {error}", spec.name);
         Failed::new(FailureCode::ExpectedUnreadable, text, Blame::Environment)
     })?;
     Ok(Some(file))
 }
 
-/// Compares an output with its expectation, and returns the trace of the output's filling.
+/// Compares an output with its expectation. Returns the trace that the output's filling left, and
+/// the comparison.
 pub(crate) fn compare(
     output: &JobBuffer<'_>,
     tolerance: &ResolvedTolerance,

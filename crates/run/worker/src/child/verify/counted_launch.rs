@@ -1,4 +1,4 @@
-//! The launch for which the emulator counts, and its outputs.
+//! The launch whose counts the emulator reports, and its outputs.
 //!
 //! If there are no times, the counts describe the kernel. A kernel can distinguish this launch,
 //! because its blocks begin in the order of their indices. The launch is therefore judged like any

@@ -58,7 +58,7 @@ impl ExpectedFile {
         (checks, shown): (&Checks, Shown),
     ) -> JobResult<Self> {
         let unreadable = |why: &dyn Display| {
-            let text = format!("read the expected content of {}: {why}", spec.name);
+            let text = format!("cannot read the expected content of {}: {why}", spec.name);
             Failed::new(FailureCode::ExpectedUnreadable, text, Blame::Environment)
         };
         let set = match shown.seed {

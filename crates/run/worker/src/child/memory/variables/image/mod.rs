@@ -30,7 +30,7 @@ pub(super) struct Listed {
     pub is_constant: bool,
 }
 
-/// Content of a section.
+/// Kind of data in a section.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Home {
     Variables,
