@@ -22,7 +22,8 @@ pub enum ProgressEvent {
     RunStarted,
     /// Progress of the run's timed launches.
     Trials {
-        /// Number of launches made so far in the run.
+        /// Number of timed launches so far in the run; in a side-by-side comparison, the number of
+        /// blocks.
         done: u32,
         /// Statistics of the launch times, if the worker measures times and has enough samples.
         statistics: Option<PartialStatistics>,

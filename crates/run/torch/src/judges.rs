@@ -3,8 +3,8 @@
 //! A submission determines how much memory and time judging takes. Judging therefore runs in a
 //! process in which both are bounded, and a crash loses only one verdict. A judge receives an
 //! order, runners and files, and gives one answer. The server kills it after the deadline. A judge
-//! with a device takes further orders of the same owner, because creating its context takes long.
-//! On the CPU, a judge ends after one answer.
+//! with a device takes more orders of the same owner, because creating its context takes long. On
+//! the CPU, a judge ends after one answer.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

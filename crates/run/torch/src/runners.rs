@@ -35,7 +35,7 @@ pub struct RunnersConfig {
     /// The device that runners use, as in `CUDA_VISIBLE_DEVICES`; `None` means the CPU.
     pub device: Option<String>,
     /// Maximum number of evaluations that run in parallel; 0 means one per four cores, at most 8.
-    /// The same number of further permits is available to owners that hold none while all are
+    /// As many additional permits are reserved for owners that hold none while all others are
     /// taken.
     pub places: usize,
     /// Number of spare runners that wait with a context on the device.

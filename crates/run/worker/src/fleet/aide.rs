@@ -1,5 +1,5 @@
-//! An auxiliary worker in addition to the timing workers. It is started at first use and kept warm.
-//! A device has one of each kind.
+//! Auxiliary worker of a device, in addition to the timing workers. It is started at first use and
+//! kept warm. A device has at most one auxiliary worker of each kind.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -71,7 +71,7 @@ impl Aide {
         }
     }
 
-    /// Stops keeping workers that are returned.
+    /// Makes workers that are returned from now on end, instead of being kept.
     pub(super) fn close(&self) {
         self.lock().closing = true;
     }

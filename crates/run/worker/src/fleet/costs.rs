@@ -10,7 +10,7 @@ const SETS: usize = 32;
 /// Weight of a new observation in a mean.
 const NEW_WEIGHT: f64 = 0.2;
 
-/// Time of a pass, milliseconds; measured on an H200, with a service that has a spare worker.
+/// Time of a pass, milliseconds. It was measured on an H200, by a service with a spare worker.
 const PASS_MS: f64 = 10.0;
 
 /// Extra time for throughput metrics, milliseconds. Each of them is the maximum of dozens of
@@ -47,7 +47,7 @@ impl Costs {
     }
 }
 
-/// Returns a typical time for metrics without a record, milliseconds.
+/// Returns a typical time to read metrics for which no time is recorded, milliseconds.
 pub(super) fn usual_ms(metrics: &[String], passes: u32) -> f64 {
     let is_throughput = |name: &String| name.contains("throughput.");
     let extra = if metrics.iter().any(is_throughput) { THROUGHPUTS_MS } else { 0.0 };

@@ -24,10 +24,10 @@ pub(super) enum WorkerKind {
     Judge,
 }
 
-/// How to start the program that workers run.
+/// Program that workers run, with the settings for starting it.
 #[derive(Debug, Clone)]
 pub(super) struct WorkerProgram {
-    /// The executable that has the subcommand.
+    /// The executable that implements the hidden subcommand.
     pub path: PathBuf,
     /// The emulator's library, if it replaces the driver.
     pub emulator: Option<PathBuf>,

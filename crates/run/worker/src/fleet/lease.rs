@@ -102,7 +102,7 @@ impl Lease {
         outcome
     }
 
-    /// If this worker can take no further job, drops it and waits for another.
+    /// If this worker cannot take another job, drops it and waits for another worker.
     pub(super) async fn replace_lost(&mut self) {
         if self.worker.as_mut().is_some_and(|worker| !worker.is_usable()) {
             self.lose();

@@ -214,7 +214,7 @@ impl Fleet {
         }
     }
 
-    /// Waits for a device that meets `need`. Owners take turns.
+    /// Waits for a device that meets `need`. Devices are shared fairly between owners.
     ///
     /// # Errors
     /// Returns a [`LeaseError`].

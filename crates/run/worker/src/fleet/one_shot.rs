@@ -66,7 +66,7 @@ pub(super) async fn run(
         Ok(listener) => listener,
         Err(error) => {
             tracing::error!(path = %path.display(), %error, "a socket cannot be created");
-            return unstarted(format!("create the worker's socket: {error}"));
+            return unstarted(format!("cannot create the worker's socket: {error}"));
         }
     };
     let mut program = plan.program.one_job(plan.device, &shot.wrapper, &shot.directory, &path);
@@ -75,7 +75,7 @@ pub(super) async fn run(
     let mut tool = match ContainedProcess::start(&launch) {
         Ok(tool) => tool,
         Err(error) => {
-            return unstarted(format!("start {}: {error}", launch.program.name()));
+            return unstarted(format!("cannot start {}: {error}", launch.program.name()));
         }
     };
     let mut stream = None;
@@ -108,7 +108,7 @@ pub(super) async fn run(
 
 const STOPPED: &str = "the server is shutting down; the run under the tool was stopped";
 
-/// Waits for the worker to connect. If the tool ends first, it can no longer start the worker.
+/// Waits for the worker to connect. Fails if the tool ends first.
 async fn accept(
     listener: &UnixListener,
     tool: &mut ContainedProcess,
@@ -116,7 +116,7 @@ async fn accept(
     tokio::select! {
         accepted = listener.accept() => match accepted {
             Ok((stream, _)) => Ok(stream),
-            Err(error) => Err(failure(FailureCode::WorkerUnavailable, format!("accept the worker: {error}"))),
+            Err(error) => Err(failure(FailureCode::WorkerUnavailable, format!("cannot accept the worker's connection: {error}"))),
         },
         () = tool.exited() => {
             let text = "the tool ended before it started the worker".to_owned();

@@ -25,7 +25,7 @@ pub(super) async fn plan_counters(
 ) -> Result<PlanReport, Unavailable> {
     let program = program.counter_plan(chip, libraries);
     let input = serde_json::to_vec(metrics)
-        .map_err(|error| Cause::ToolDied.because(format!("plan the passes: {error}")))?;
+        .map_err(|error| Cause::ToolDied.because(format!("cannot plan the passes: {error}")))?;
     let report: PlanReport =
         match ask(&ProcessLaunch { input, ..ProcessLaunch::new(program) }, PLAN_TIMEOUT).await {
             Ok(report) => report,
@@ -33,7 +33,7 @@ pub(super) async fn plan_counters(
                 return Err(Cause::TimedOut.because(format!("no plan within {PLAN_TIMEOUT:?}")));
             }
             Err(Silence::Ended(reason)) => {
-                return Err(Cause::ToolDied.because(format!("plan the passes: {reason}")));
+                return Err(Cause::ToolDied.because(format!("cannot plan the passes: {reason}")));
             }
         };
     match report.unavailable {

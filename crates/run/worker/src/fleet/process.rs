@@ -1,4 +1,4 @@
-//! A worker process, as the server sees it.
+//! The server's side of a worker process.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -350,7 +350,7 @@ pub(super) async fn greet(
     };
     let image = (plan.support)(device.target)
         .await
-        .map_err(|reason| format!("compile the worker's built-in kernels: {reason}"))?;
+        .map_err(|reason| format!("cannot compile the worker's built-in kernels: {reason}"))?;
     frame::send(stream, &ToWorker::Support(image)).await.map_err(text)?;
     match frame::receive(stream).await.map_err(text)? {
         FromWorker::Idle => Ok((device, confinement)),

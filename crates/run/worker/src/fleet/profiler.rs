@@ -52,7 +52,8 @@ struct Profiler {
 }
 
 impl Profilers {
-    /// `devices` has, by slot, the plan for starting workers and the CUPTI libraries to try.
+    /// Prepares the workers without starting any. `devices` contains, by slot, the plan for
+    /// starting workers and the CUPTI libraries to try.
     pub(super) fn new(devices: impl Iterator<Item = (StartPlan, Vec<PathBuf>)>) -> Self {
         let all = devices.map(|(plan, cupti)| Profiler::new(plan, cupti)).collect();
         Self { turn: Arc::default(), all }
@@ -104,7 +105,7 @@ impl Profilers {
         }
     }
 
-    /// Stops keeping workers that are returned.
+    /// Makes workers that are returned from now on end, instead of being kept.
     pub(super) fn close(&self) {
         self.all.iter().for_each(|profiler| profiler.aide.close());
     }

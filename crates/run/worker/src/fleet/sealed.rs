@@ -37,7 +37,7 @@ pub(super) struct Sealing {
 }
 
 impl Sealing {
-    /// `timing` is the plan for starting timing workers.
+    /// Prepares the workers without starting any. `timing` is the plan for starting timing workers.
     pub(super) fn new(timing: &StartPlan) -> Self {
         let judge = StartPlan { kind: WorkerKind::Judge, ..timing.clone() };
         Self { judge: Aide::new(judge), reference: Aide::new(timing.clone()) }
@@ -79,7 +79,7 @@ impl Sealing {
         }
     }
 
-    /// Stops keeping workers that are returned.
+    /// Makes workers that are returned from now on end, instead of being kept.
     pub(super) fn close(&self) {
         self.judge.close();
         self.reference.close();
@@ -148,7 +148,7 @@ impl Lease {
         outcome
     }
 
-    /// The error says why no launch can be sealed.
+    /// Runs the evaluation with a judge. The error is the reason why no launch can be sealed.
     async fn shared(
         &mut self,
         job: &WorkerJob<EvaluatePlan>,
@@ -436,6 +436,6 @@ fn told(mut answer: Answer, candidate: Option<Answer>, reference: Option<Answer>
 }
 
 fn no_sockets(error: std::io::Error) -> RunFailure {
-    let message = format!("create the sockets of a judge: {error}");
+    let message = format!("could not create the sockets between a judge and a runner: {error}");
     RunFailure { message, ..unavailable() }
 }

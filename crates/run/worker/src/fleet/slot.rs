@@ -23,10 +23,10 @@ pub(super) enum Work {
     CleanUp,
 }
 
-/// A spare is started once its device has been free for this long.
+/// Time for which a device must be free before a spare is started on it.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// A spare is also started after it has waited for a free device for this long.
+/// Maximum time that the start of a spare waits for its device to be free.
 const QUIET_LIMIT: Duration = Duration::from_millis(500);
 
 /// A device of the fleet.

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use warpgauge_sandbox::child::{Child, PreparedChild};
 
-/// Maximum number of starts that wait.
+/// Maximum number of start requests that wait.
 const BACKLOG: usize = 64;
 
 type StartRequest = (PreparedChild, oneshot::Sender<io::Result<Child>>);

@@ -22,7 +22,7 @@ const STDERR_BYTES: usize = 16 << 10;
 /// Maximum wait for a process to exit when a message needs its exit status.
 const REAP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The process. Dropping it kills the process with its process group.
+/// A worker's process. Dropping it kills the process with its process group.
 pub(super) struct Process {
     child: Child,
     stderr: Arc<Mutex<VecDeque<u8>>>,
@@ -34,7 +34,7 @@ pub(super) struct Process {
 
 impl Process {
     pub(super) async fn spawn(plan: &StartPlan) -> Result<(Self, UnixStream), String> {
-        let fail = |what: &str, error: std::io::Error| format!("{what}: {error}");
+        let fail = |what: &str, error: std::io::Error| format!("cannot {what}: {error}");
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()
             .map_err(|error| fail("create a socket", error))?;
         ours.set_nonblocking(true).map_err(|error| fail("set up a socket", error))?;

@@ -30,7 +30,7 @@ pub enum DeviceChoice {
 /// Configuration of a fleet.
 #[derive(Debug, Clone)]
 pub struct FleetConfig {
-    /// The executable that has the worker subcommand.
+    /// The executable that implements the worker's hidden subcommand.
     pub program: PathBuf,
     pub devices: DeviceChoice,
     /// The emulator's library. By default [`warpgauge_device::loader::find_emulator`] searches for
@@ -55,7 +55,7 @@ pub struct FleetConfig {
 #[derive(Debug, Error)]
 pub enum FleetError {
     /// The child that lists devices failed.
-    #[error("list devices with {}: {reason}", program.display())]
+    #[error("cannot list devices with {}: {reason}", program.display())]
     Probe {
         /// The program that was run.
         program: PathBuf,
@@ -72,7 +72,7 @@ pub enum FleetError {
     },
     /// The configuration requires GPUs, and the driver is missing or fails.
     #[error(
-        "GPUs were requested, but {reason}.  Install NVIDIA's driver, or leave out `--device` (devices.use) to use the \
+        "GPUs were requested, but {reason}. Install NVIDIA's driver, or leave out `--device` (devices.use) to use the \
          emulator"
     )]
     NoDriver {
@@ -99,7 +99,7 @@ pub enum FleetError {
         there: usize,
     },
     /// The system cannot start another thread.
-    #[error("start the thread that starts workers")]
+    #[error("cannot start the thread that starts workers")]
     Thread(#[source] std::io::Error),
 }
 
@@ -123,7 +123,7 @@ pub enum LeaseError {
     /// No worker can be started on any device that meets the requirements.
     #[error("no worker can be started on device {device}: {reason}")]
     Failed {
-        /// One of these devices.
+        /// One of the devices that meet the requirements.
         device: u32,
         reason: String,
     },
@@ -138,7 +138,8 @@ pub enum RunEvent {
     Started,
     /// Timed launches have been made.
     Progress {
-        /// Number of timed launches so far.
+        /// Number of timed launches so far in the run; in a side-by-side comparison, the number of
+        /// blocks.
         trials: u32,
         /// Statistics of the launch times, if the worker measures times and has enough samples.
         statistics: Option<PartialStatistics>,

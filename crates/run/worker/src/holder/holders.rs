@@ -1,4 +1,4 @@
-//! All holders of a server, and their tensors.
+//! The processes that hold a server's shared tensors, and the tensors.
 
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File};
@@ -26,7 +26,7 @@ use crate::holder::protocol::{FILL_BYTES, FromHolder, ToHolder};
 /// Interval between searches for expired tensors.
 const UPKEEP: Duration = Duration::from_secs(1);
 
-/// The holders. Each is started at its first use.
+/// The holders of a server. Each process is started at its first use.
 pub struct Holders {
     registry: Arc<TensorRegistry>,
     holders: Arc<HashMap<TensorLocation, Arc<Holder>>>,

@@ -70,7 +70,7 @@ struct State {
     running: Option<Running>,
 }
 
-/// A process. Dropping this value ends it.
+/// A running holder process. Dropping this value ends it.
 struct Running {
     stream: UnixStream,
     /// Task that owns the process and waits for its end.

@@ -48,13 +48,14 @@ pub enum FromWorker {
     },
     /// Answer to `Support` and `Release`: the worker waits for jobs.
     Idle,
-    /// The job's deadline starts now.
+    /// The first launch begins. The candidate's time limit counts from here.
     Started,
-    /// Progress of the trials.
+    /// Progress of the timed launches.
     Progress {
-        /// Number of timed trials finished.
+        /// Number of timed launches so far in the run; in a side-by-side comparison, the number of
+        /// blocks.
         trials: u32,
-        /// Statistics of the trials' times, if the worker measures times and has enough samples.
+        /// Statistics of the launch times, if the worker measures times and has enough samples.
         statistics: Option<PartialStatistics>,
     },
     /// The worker verifies a launch or runs references. The candidate's time limit is paused.
@@ -70,7 +71,7 @@ pub enum FromWorker {
     Scrubbed {
         /// Duration of the scrub, milliseconds of wall clock.
         scrub_ms: f64,
-        /// Why the worker must not take another job. Mostly, it could not verify that all data is
+        /// Why the worker must not take another job. Usually, it could not verify that all data is
         /// removed.
         retire: Option<String>,
     },

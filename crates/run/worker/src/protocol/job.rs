@@ -49,7 +49,8 @@ pub struct KernelProgram {
 /// One or more launches, in stream order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Launches {
-    /// The first launch, and mostly the only one. Facts about "the kernel" are about this launch.
+    /// The first launch, which is usually the only one. Facts about "the kernel" are about this
+    /// launch.
     pub first: KernelLaunch,
     pub rest: Vec<KernelLaunch>,
     /// Steps that are run instead of these launches, if the program is a list of steps.
@@ -105,12 +106,12 @@ pub enum Argument {
     Scratch(u64),
     /// A structure, passed by value: its bytes, and the pointers in it with their offsets.
     Structure(#[serde(with = "warpgauge_model::byte_string")] Vec<u8>, Vec<(u32, Argument)>),
-    /// A tensor map, passed by value: the index of a buffer, and the layout with which the copy
-    /// engine (compute capability 9.0 and later) reads it.
+    /// A tensor map, passed by value: the index of a buffer, and the layout with which the Tensor
+    /// Memory Accelerator (compute capability 9.0 and later) reads it.
     Map(usize, Box<TensorMap>),
-    /// A texture object over the memory of a buffer: the buffer's index, and the layout.
+    /// A texture object that reads the memory of a buffer: the buffer's index, and the layout.
     Texture(usize, Box<TextureLayout>),
-    /// A texture or surface object over a CUDA array, by its index in the list of steps.
+    /// A texture or surface object that accesses a CUDA array, by its index in the list of steps.
     Object(usize),
     /// Pointer to an array of pointers, by its index in the list of steps.
     PointerArray(usize),
@@ -123,8 +124,8 @@ pub struct BufferSpec {
     pub name: String,
     /// Element type of the contract.
     pub element: Dtype,
-    /// Type of the numbers that are filled, moved and compared. For complex elements, the type of a
-    /// part.
+    /// Type of the numbers that are filled, perturbed and compared. For complex elements, the type
+    /// of a part.
     pub dtype: Dtype,
     /// Shape of the numbers, C order. The shape of a complex tensor ends with a dimension of 2.
     pub shape: Vec<u64>,

@@ -25,7 +25,7 @@ pub struct RunOutcome<T = TaskOutcome> {
     pub printed: String,
     /// Occupancy and resources, as the driver reports them for the first kernel.
     pub function: Option<FunctionFacts>,
-    /// Result of the task. After a failure it has the results until then.
+    /// Result of the task. After a failure, it contains the results up to the failure.
     pub told: T,
 }
 
@@ -77,7 +77,7 @@ pub struct EvaluatedRun {
     pub samples_ms: Vec<f32>,
     /// The batches that the samples come from, in order.
     pub batches: Vec<BatchFacts>,
-    /// Warm-up launches.
+    /// Number of warm-up launches.
     pub warmup_launches: u32,
     /// Whether the warm-up ended because times were stable.
     pub warmup_stable: bool,
@@ -170,7 +170,7 @@ pub struct CounterFacts {
     pub values: BTreeMap<String, f64>,
     /// Metrics without a value, by NVIDIA's name, each with the reason.
     pub missing: BTreeMap<String, String>,
-    /// Number of launches that were needed.
+    /// Number of passes, each of which is a launch.
     pub passes: u32,
     pub timings: CounterTimings,
     /// Why no counters could be read.
@@ -180,17 +180,17 @@ pub struct CounterFacts {
 /// Time that reading counters took, milliseconds of wall clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CounterTimings {
-    /// Opening the library and reserving the counters; once per worker.
+    /// Time to open the library and reserve the counters; needed once per worker.
     pub open_ms: f64,
-    /// Planning; once per set of metrics.
+    /// Time to plan the passes; needed once per set of metrics.
     pub plan_ms: f64,
-    /// Setting the counters up.
+    /// Time to set the counters up.
     pub begin_ms: f64,
-    /// The passes.
+    /// Time of the passes.
     pub passes_ms: f64,
-    /// Part of `passes_ms`: restoring buffers and emptying L2.
+    /// Part of `passes_ms`: time to restore buffers and empty L2.
     pub prepare_ms: f64,
-    /// Reading the counters and evaluating the metrics.
+    /// Time to read the counters and evaluate the metrics.
     pub read_ms: f64,
 }
 

@@ -3,8 +3,8 @@
 //! The judge owns buffers, inputs and expectations. A runner opens the buffers, has submitted code
 //! in its context, and makes one launch at a time when the judge requests it. Frames are sent over
 //! a pair of sockets; the server hands one end to each process before its job. The judge sends the
-//! first message, and the runner answers each message. A runner with its own launches also
-//! announces its first turn.
+//! first message, and the runner answers each message. A runner that makes its own launches
+//! announces its first turn without a request.
 
 use serde::{Deserialize, Serialize};
 
@@ -109,23 +109,23 @@ pub struct LentBuffer {
     pub offset: u64,
 }
 
-/// Action of a launch in addition to the launch itself.
+/// How a launch is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LaunchHow {
-    /// Only launches.
+    /// The launch is not measured.
     Plain,
-    /// Measures the launch with two events.
+    /// Two events measure the time of the launch.
     Timed(TimedLaunch),
-    /// Lets the emulator count the launch's operations.
+    /// The emulator counts the launch's operations.
     Counted,
-    /// Times each step of a list separately. The runner answers with `Steps`.
+    /// Each step of a list is timed separately. The runner answers with `Steps`.
     Steps,
 }
 
 /// Preparation right before a timed launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimedLaunch {
-    /// State of L2.
+    /// State of the L2 cache.
     pub cache: CacheState,
     /// Whether the runner clears shared memory of all multiprocessors.
     pub wipe_shared: bool,
@@ -137,7 +137,7 @@ pub enum FromRunner {
     Done,
     /// A program was loaded.
     Loaded {
-        /// The driver's facts about the first kernel.
+        /// Properties of the first kernel that the driver reports.
         facts: Option<FunctionFacts>,
         /// Why the state of the program's modules cannot be restored; `None` if it can.
         unlisted: Option<String>,

@@ -18,7 +18,7 @@ pub struct StepProgram {
     pub pointer_arrays: Vec<Vec<Option<Pointee>>>,
     /// CUDA arrays that hold buffers or scratch memory during a run.
     pub arrays: Vec<ArraySpec>,
-    /// Texture and surface objects over the arrays.
+    /// Texture and surface objects that access the arrays.
     pub objects: Vec<ArrayObject>,
     /// Variables of the image that hold buffers.
     pub globals: Vec<GlobalVariable>,
@@ -31,7 +31,7 @@ pub struct StepProgram {
     pub lines: usize,
 }
 
-/// A CUDA array that holds memory during a run.
+/// A CUDA array that holds a buffer or scratch memory during a run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ArraySpec {
     pub memory: Memory,

@@ -117,7 +117,7 @@ pub struct EvaluatePlan {
     pub sanitize: bool,
     /// Whether to look for trivial kernels that would pass without doing the work.
     pub lint: bool,
-    /// Whether the emulator counts the operations of one more launch.
+    /// Whether the emulator counts the operations of one additional launch.
     pub count: bool,
 }
 
@@ -129,8 +129,8 @@ pub struct Checks {
     /// Expected content from files: index of the buffer, and file of raw elements. The content for
     /// the contract's inputs comes first, then the content for the inputs of each seed in `drawn`.
     pub files: Vec<(usize, PathBuf)>,
-    /// Seeds of further inputs for which `files` has content. The submitter does not know them. The
-    /// contract's generators make the inputs from them.
+    /// Seeds of additional inputs for which `files` has content. The submitter does not know them.
+    /// The contract's generators make the inputs from them.
     pub drawn: Vec<u64>,
     /// Permitted error of each element of a file in addition to the tolerance: index of the buffer,
     /// and file of binary64 numbers.
@@ -203,7 +203,7 @@ pub struct TrialPlan {
     pub stop: StopRule,
     /// Minimum duration of the warm-up, seconds.
     pub min_warmup_s: f64,
-    /// State of L2 at each launch.
+    /// State of the L2 cache at each launch.
     pub cache: CacheState,
     /// Activity of the device between timed launches.
     pub regime: Regime,
@@ -238,7 +238,7 @@ pub struct PairPlan {
     pub trials_per_slot: u32,
     /// Time limit for all blocks, seconds. After it, the blocks measured so far decide.
     pub max_time_s: f64,
-    /// State of L2 at each launch.
+    /// State of the L2 cache at each launch.
     pub cache: CacheState,
     /// Whether launches get random inputs that no earlier launch had.
     pub fresh_inputs: bool,
@@ -256,7 +256,7 @@ pub struct MonitorPlan {
 pub struct CountPlan {
     /// NVIDIA's names of the metrics.
     pub metrics: Vec<String>,
-    /// State of L2 at each launch.
+    /// State of the L2 cache at each launch.
     pub cache: CacheState,
     /// Maximum number of launches.
     pub max_passes: u32,
@@ -266,11 +266,11 @@ pub struct CountPlan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TracePlan {
     pub view: TraceView,
-    /// State of L2 at each launch, as far as this process controls it.
+    /// State of the L2 cache at each launch, as far as this process controls it.
     pub cache: CacheState,
 }
 
-/// Subject that a tool around a worker observes.
+/// Data that a tool collects while a worker runs under it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TraceView {
     /// Hardware counters. The worker makes one launch outside the tool's view, then a single launch

@@ -1,4 +1,4 @@
-//! Helpers with which checks build and run jobs.
+//! Functions that checks use to build and run jobs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Bench {
     pub(super) fn new(fleet: Arc<Fleet>, image: Image, support: Image) -> Result<Self, String> {
         let device = fleet.devices().first().map(|device| device.info.clone());
         let device = device.ok_or("the fleet has no device")?;
-        let folder = tempfile::tempdir().map_err(|error| format!("create a folder: {error}"))?;
+        let folder = tempfile::tempdir().map_err(|error| format!("cannot create a folder: {error}"))?;
         Ok(Self { fleet, device, image, support, folder })
     }
 
@@ -146,7 +146,7 @@ pub(super) fn buffer(
     BufferSpec { name: name.to_owned(), element, dtype, shape, role, content }
 }
 
-/// Returns an output of 32-bit words that starts with zeros.
+/// Returns an output buffer of 32-bit words, all of which are 0 at first.
 pub(super) fn counters(elements: u64) -> BufferSpec {
     let content = BufferContent::Init(Box::new(init(InitKind::Zeros)));
     buffer("out", Dtype::Uint32, elements, Role::Inout, content)

@@ -109,7 +109,7 @@ async fn evaluation(bench: &Bench) -> Result<String, String> {
     Ok(format!("median of 100 launches {:.2} µs; {:?}", samples[50] * 1e3, outcome.timings))
 }
 
-/// In every trial the second launch reads the results of the first.
+/// Checks a program of two launches, the second of which reads the results of the first.
 async fn several_launches(bench: &Bench) -> Result<String, String> {
     let mut job = scale_job(bench);
     let factor = |value: f32| Argument::Scalar(value.to_ne_bytes().to_vec());
@@ -278,5 +278,5 @@ async fn fresh_process(bench: &Bench) -> Result<String, String> {
         let outcome = lease.run(scale_job(bench), limit, true, &|_| ()).await;
         ensure(passed(&outcome), || format!("{:?}", outcome.failure))?;
     }
-    Ok("two evaluations, each in a process of its own".to_owned())
+    Ok("two evaluations, each in a separate process".to_owned())
 }

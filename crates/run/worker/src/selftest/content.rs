@@ -95,7 +95,8 @@ fn spec_of(kind: InitKind, dtype: Dtype, elements: u64) -> TensorInit {
     spec
 }
 
-/// Returns the part of an `init` with which quantised values and scales describe each other.
+/// Returns the part of an `init` that describes the scales of quantised values, or the values of
+/// scales.
 fn pair(
     (dtype, shape): (Dtype, Vec<u64>),
     block: Vec<u64>,

@@ -106,8 +106,9 @@ impl Link {
         frame::write(&mut self.stream, message)
     }
 
-    /// Reports the number of finished trials and statistics of their times, at a limited rate.
-    /// Ignores errors: the watchdog notices that the server is gone.
+    /// Reports the number of timed launches (or of blocks, in a side-by-side comparison) and
+    /// statistics of the times, at a limited rate. Ignores errors: the watchdog notices that the
+    /// server is gone.
     pub(crate) fn progress(&mut self, trials: usize, samples_ms: &[f32]) {
         let due = self.last_progress.is_none_or(|last| last.elapsed() >= PROGRESS_PERIOD);
         if due {

@@ -13,8 +13,8 @@ const AUDIT_TIME: Duration = Duration::from_secs(10);
 /// The same limit for the emulated device, which is slow, and whose times are not used.
 const EMULATED_AUDIT_TIME: Duration = Duration::from_secs(2);
 
-/// The limit for launches that keep their variables is this fraction of it, for each phase and in
-/// addition.
+/// Divisor of the time limit, for launches that keep their variables. Their limit applies to each
+/// phase, in addition to the limit of timed launches.
 const HISTORY_SHARE: u32 = 3;
 
 /// The launches of a batch that are to be verified, and the time spent on verification so far.

@@ -104,8 +104,8 @@ pub(crate) enum Phase {
 /// A judge that is notified of each batch in advance.
 pub(crate) trait Referee: Judge {
     /// Begins a batch of this phase, after `before` earlier launches of the phase. The launches at
-    /// `places` (ascending) are to be verified, and after the batch `later` more launches of the
-    /// phase.
+    /// `places` (ascending) are to be verified. After the batch, `later` more launches of the phase
+    /// are to be verified.
     fn begin(&mut self, phase: Phase, before: usize, places: Vec<usize>, later: usize);
 
     /// Returns the wall time that verification took since the batch began.

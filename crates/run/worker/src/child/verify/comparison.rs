@@ -71,8 +71,8 @@ fn bounds(
     Ok(Some(file))
 }
 
-/// Compares an output with its expectation. Returns the trace that the output's filling left, and
-/// the comparison.
+/// Compares an output with its expectation. Returns the comparison, and the trace that the output's
+/// filling left.
 pub(crate) fn compare(
     output: &JobBuffer<'_>,
     tolerance: &ResolvedTolerance,

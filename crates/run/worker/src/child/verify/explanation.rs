@@ -1,4 +1,4 @@
-//! Explains wrong results by means of further launches.
+//! Explains wrong results by making further launches.
 //!
 //! A launch may be wrong after correct ones because of a race, or because its result depends on
 //! earlier launches. Repeating the same launch without the state of earlier launches distinguishes
@@ -21,11 +21,11 @@ use warpgauge_validate::{Filling, Reason, ReasonCode, ResolvedTolerance};
 /// Number of launches that are compared with the first one.
 const REPEATS: usize = 6;
 
-/// Time after which no further launch is made.
+/// Time after which no more launches are made.
 const REPEAT_TIME: Duration = Duration::from_millis(300);
 
-/// Number of runs of a reference that are made even after [`REPEAT_TIME`], because one run may
-/// repeat the race's outcome by chance; and the time after which even these stop.
+/// Minimum number of runs of a reference, made even after [`REPEAT_TIME`] because one run may
+/// repeat the race's outcome by chance; and the time after which no run is started in any case.
 const LEAST_RUNS: (usize, Duration) = (3, Duration::from_secs(2));
 
 /// Returns the failure of a kernel that was correct at first: nondeterminism if it is found, else

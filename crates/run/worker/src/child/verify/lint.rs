@@ -1,5 +1,5 @@
-//! Detects contracts that pass without the work. It uses the expected outputs for several sets of
-//! inputs.
+//! Detects contracts that a kernel can pass without doing the work, by means of the expected
+//! outputs for several sets of inputs.
 
 use super::arranged;
 use super::expectations::{Expectations, Expected};
@@ -81,7 +81,7 @@ pub(crate) fn given(
     Ok(given)
 }
 
-/// Returns a buffer's content for each seed, in the lint's form.
+/// Returns a buffer's content for each seed, in the form that the lint takes.
 pub(crate) fn contents<'a>(
     buffers: &'a [JobBuffer<'_>],
     index: usize,

@@ -5,7 +5,7 @@
 //! - `counted_launch`: the launch that the emulator counts
 //! - `expectations`: expected outputs
 //! - `explanation`: the cause of a wrong result
-//! - `lint`: detection of contracts that pass without the work
+//! - `lint`: detection of contracts that a kernel can pass without doing the work
 //! - `on_device`: comparison on the device, if that suffices
 //! - `oracle`: selects the time of verification, and reports wrong launches
 //! - `outputs`: outputs copied to the host and hashed

@@ -72,8 +72,8 @@ impl<'a> DeviceCheck<'a> {
         left
     }
 
-    /// Takes memory of this size out of `self` for its use. Returns `None` if the buffer for
-    /// flushing L2 is large enough.
+    /// Returns scratch memory for outputs of this size: the memory that `self` holds, or new
+    /// memory. Returns `None` if the buffer for flushing L2 is large enough.
     fn room(&mut self, executor: &Executor, bytes: usize) -> JobResult<Option<DeviceBuffer>> {
         if executor.flush.as_ref().is_some_and(|flush| flush.len() >= bytes) {
             return Ok(None);
@@ -108,8 +108,9 @@ impl<'a> DeviceCheck<'a> {
         (kept.bytes > 0).then_some(kept)
     }
 
-    /// Returns whether [`Self::start`] can queue the comparison. The device must be able to make
-    /// it, all inputs of the next launch must be new, and this process must make the launches.
+    /// Returns whether [`Self::start`] can queue the comparison. The device must be able to compare
+    /// the outputs, all inputs of the next launch must be new, and this process must make the
+    /// launches.
     pub(crate) fn fits(&self, executor: &Executor, buffers: &[JobBuffer<'_>]) -> bool {
         let kind = executor.device().kind;
         let held =

@@ -56,8 +56,8 @@ pub(crate) struct Oracle<'a, 'l> {
 }
 
 impl<'a, 'l> Oracle<'a, 'l> {
-    /// `checks` must have every tolerance determined. `moving`: whether every launch gets new
-    /// inputs.
+    /// Creates a judge. Every tolerance in `checks` must be determined. `moving`: whether every
+    /// launch gets new inputs.
     pub(crate) fn new(
         checks: &'a Checks,
         references: ReferenceKernels<'a>,
@@ -161,7 +161,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
     }
 
     /// Decides whether wrong elements were never written, if the first launch does not prove it.
-    /// `left` has the outputs of the second launch, which had another filling.
+    /// `left` contains the outputs of the second launch, which had another filling.
     pub(crate) fn settle(
         &mut self,
         executor: &Executor,
@@ -198,7 +198,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
         has_time
     }
 
-    /// Counts a verification, which took the host the time `took`.
+    /// Counts a verification. `took`: the host's time for it.
     fn completed(&mut self, audit: Audit, took: Duration) {
         self.slow = took > WORTH_TELLING;
         self.assigned.took(took);
@@ -256,8 +256,8 @@ impl<'a, 'l> Oracle<'a, 'l> {
         self.confirm(executor, buffers, (audit.shown, audit.filling), left, &otherwise)
     }
 
-    /// Checks that a launch after the first is correct. `left` has its outputs, or is `None` if the
-    /// device found them to be correct. `filling` is their content before the launch.
+    /// Checks that a launch after the first is correct. `left` contains its outputs, or is `None`
+    /// if the device found them to be correct. `filling` is their content before the launch.
     fn confirm(
         &mut self,
         executor: &Executor,

@@ -94,7 +94,7 @@ pub(crate) fn summarise_all(
 fn keep(directory: &Path, buffer: usize, bytes: &[u8]) -> JobResult<PathBuf> {
     let path = directory.join(format!("output_{buffer}.bin"));
     std::fs::write(&path, bytes).map_err(|error| {
-        let text = format!("write output {buffer} to {}: {error}", path.display());
+        let text = format!("cannot write output {buffer} to {}: {error}", path.display());
         Failed::new(FailureCode::OutputUnwritable, text, Blame::Environment)
     })?;
     Ok(path)

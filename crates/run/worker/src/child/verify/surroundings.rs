@@ -99,9 +99,9 @@ impl Surroundings {
 
 /// The inspection that checks an input.
 enum Looked {
-    /// The common inspection; the range has this index.
+    /// The common inspection checks the input, as the range with this index.
     Here(usize),
-    /// A separate check.
+    /// A separate check of this input.
     There(Change),
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Otherwise<'a> {
 }
 
 impl<'a> OutputVerdicts<'a> {
-    /// `moving`: whether every launch gets new inputs.
+    /// Starts without any verdict. `moving`: whether every launch gets new inputs.
     pub(crate) fn new(checks: &'a Checks, moving: bool) -> Self {
         let rounded =
             checks.tolerances.0.iter().filter(|(_, found)| moving && found.outliers.is_some());
@@ -110,8 +110,8 @@ impl<'a> OutputVerdicts<'a> {
             {
                 self.against = Evidence::new(shown, all);
                 let text = format!(
-                    "element {element} of output `{name}` is off by one in every launch, whatever the inputs: it is no \
-                     tie of rounding"
+                    "element {element} of output `{name}` is off by one in every launch, whatever the inputs, so \
+                     the cause is not a rounding tie"
                 );
                 return Err(Failed::reason(Reason::new(ReasonCode::OutputMismatch, text)));
             }

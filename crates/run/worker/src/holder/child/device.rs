@@ -210,11 +210,12 @@ fn read(piece: &Piece, done: u64, into: &mut [u8]) -> Result<(), Refusal> {
         })
     });
     read.map_err(|error| {
-        Refusal::new(FailureCode::OperatingSystem, format!("read a tensor's file: {error}"))
+        Refusal::new(FailureCode::OperatingSystem, format!("cannot read a tensor's file: {error}"))
     })
 }
 
-/// An offset that `usize` cannot hold is outside every buffer, and the buffer rejects it.
+/// Converts an offset to `usize`. An offset that does not fit becomes the maximum, which every
+/// buffer rejects.
 fn at(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }

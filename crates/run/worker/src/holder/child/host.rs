@@ -126,5 +126,5 @@ fn failed(bytes: u64, error: &io::Error) -> Refusal {
         }
         _ => FailureCode::OperatingSystem,
     };
-    Refusal::new(code, format!("shared memory for a tensor of {bytes} bytes: {error}"))
+    Refusal::new(code, format!("cannot provide shared memory for a tensor of {bytes} bytes: {error}"))
 }

@@ -58,7 +58,7 @@ impl Refusal {
     }
 }
 
-/// A part of a file.
+/// A part of a file to copy into a tensor.
 struct Piece {
     file: File,
     from: u64,
@@ -109,7 +109,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn run(args: &HolderArgs) -> Result<(), String> {
-    let broken = |error: io::Error| format!("set up the connection to the server: {error}");
+    let broken = |error: io::Error| format!("cannot set up the connection to the server: {error}");
     let socket = io::stdin().as_fd().try_clone_to_owned().map_err(broken)?;
     let mut stream = UnixStream::from(socket);
     let mut memory = match open(args) {
