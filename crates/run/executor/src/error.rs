@@ -58,7 +58,7 @@ pub enum ExecError {
 pub struct Problem {
     /// JSON path of the field.
     pub path: String,
-    /// Stable code.
+    /// Stable code for programs.
     pub code: FailureCode,
     /// The expected and the actual value, and a remedy.
     pub message: String,

@@ -151,7 +151,7 @@ pub struct OfferedDevice {
     pub worker_sandbox: Option<String>,
 }
 
-/// Code to compile for inspection.
+/// Request to compile code for inspection, without running it.
 #[derive(Debug, Clone)]
 pub struct CodeOrder {
     pub code: KernelCode,
@@ -163,7 +163,7 @@ pub struct CodeOrder {
     pub owner: Owner,
 }
 
-/// Code compiled for inspection.
+/// Code that was compiled for inspection, not for a run.
 #[derive(Debug, Clone)]
 pub struct BuiltCode {
     pub image: Arc<[u8]>,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use warpgauge_contract::{ArgSpec, IoContract, KernelCode, KernelType, TensorSpec};
 use warpgauge_model::{ImageFormat, Target};
 
-/// A kernel of a job, with its compilation.
+/// A kernel of a job, with the result of its compilation.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct KeptKernel {
     /// `kernel`, or the kernel's name in a comparison.
@@ -39,7 +39,7 @@ pub struct BuiltImage {
 }
 
 impl BuiltImage {
-    /// Returns the text of a stage, if it is stored.
+    /// Returns the text of an intermediate form of the source, if it is stored.
     pub fn stage(&self, language: &str) -> Option<&str> {
         let found = self.stages.iter().find(|(name, _)| name == language);
         found.map(|(_, text)| text.as_str())

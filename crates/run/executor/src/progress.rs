@@ -31,11 +31,11 @@ pub enum ProgressEvent {
     /// Progress of a sweep's points or a gate's comparisons.
     Points {
         done: usize,
-        /// Total number.
+        /// Total number of points or comparisons.
         all: usize,
     },
     Sweep(SweepEvent),
-    /// A kernel of the order, with its compilation.
+    /// A kernel of the order, with the result of its compilation.
     Kernel(Box<KeptKernel>),
     /// A file that a tool wrote. It may be removed after [`Progress::emit`] returns.
     File(PathBuf),

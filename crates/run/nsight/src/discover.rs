@@ -20,9 +20,9 @@ const MAX_ENTRIES: usize = 4096;
 /// Command-line tool from NVIDIA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ToolName {
-    /// Nsight Compute's command line.
+    /// Command-line program of Nsight Compute.
     Ncu,
-    /// Nsight Systems' command line.
+    /// Command-line program of Nsight Systems.
     Nsys,
     /// Converts the data of `nsys` into a report.
     QdstrmImporter,
@@ -35,7 +35,7 @@ pub enum ToolName {
 }
 
 impl ToolName {
-    /// All programs.
+    /// All of NVIDIA's tools that the service uses.
     pub const ALL: [Self; 6] = [
         Self::Ncu,
         Self::Nsys,
@@ -110,7 +110,7 @@ impl FoundTools {
 pub struct ToolSearch {
     /// Directories that are searched first: directories of programs, or roots of installations.
     pub explicit: Vec<PathBuf>,
-    /// Directories of programs that are searched last.
+    /// Directories of programs, which are searched last.
     pub last: Vec<PathBuf>,
     /// Private directory for copies and links of programs, and for files that a tool writes during
     /// a version query.
@@ -170,7 +170,7 @@ impl Tools {
     }
 }
 
-/// Searches for every tool.
+/// Searches this machine for every tool.
 async fn discover(search: &ToolSearch) -> FoundTools {
     let mut paths: BTreeMap<ToolName, PathBuf> = BTreeMap::new();
     for name in ToolName::ALL {

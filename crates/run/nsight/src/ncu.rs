@@ -50,7 +50,7 @@ const PRINTED_BYTES: usize = 64 << 10;
 /// Maximum length of a list of metrics in one argument, bytes. Linux permits 128 KiB.
 const ARGUMENT_BYTES: usize = 100 << 10;
 
-/// The metrics to read.
+/// Metrics that Nsight Compute reads: a list, or a predefined set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Metrics {
     /// Metrics with these NVIDIA names.
@@ -95,7 +95,7 @@ pub trait ProgramServer: fmt::Debug + Sync {
     fn begin(&self, directory: &Path) -> Result<ServedRun<'_>, Unavailable>;
 }
 
-/// A run of a served program.
+/// A program that runs under Nsight Compute, with the future that serves it.
 pub struct ServedRun<'a> {
     /// The program to start.
     pub program: ChildProgram,
@@ -106,7 +106,7 @@ pub struct ServedRun<'a> {
     pub serving: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
 }
 
-/// Configuration of a profile.
+/// Configuration of a profile with Nsight Compute.
 #[derive(Debug, Clone)]
 pub struct ProfileRun<'a> {
     /// The process that launches kernels.
@@ -123,7 +123,7 @@ pub struct ProfileRun<'a> {
     pub time_limit: Duration,
 }
 
-/// Result of a profile.
+/// Result of a profile with Nsight Compute.
 #[derive(Debug)]
 pub struct NcuOutput {
     /// Tables in the format of `ncu --csv --page raw --print-units base`. There is one table, or
@@ -135,7 +135,7 @@ pub struct NcuOutput {
     pub tool: String,
     /// The measuring conditions, except the number of passes, which is in the log.
     pub conditions: Conditions,
-    /// Reports to be stored.
+    /// Report files, which are stored with the job.
     pub artifacts: Vec<ToolFile>,
 }
 
@@ -389,7 +389,7 @@ pub async fn read_report(
     import(&ncu, report, directory, Instant::now() + IMPORT_LIMIT).await
 }
 
-/// Converts a report to CSV.
+/// Converts a report of Nsight Compute to CSV.
 async fn import(
     ncu: &Usable,
     report: &Path,

@@ -18,10 +18,10 @@ use warpgauge_sandbox::program::ChildProgram;
 use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::{EvaluatePlan, TracePlan, TraceView, WorkerJob};
 
-/// Time limit for one table.
+/// Time limit for reading one table of `nsys stats`.
 const TABLE_LIMIT: Duration = Duration::from_secs(60);
 
-/// Maximum size of a table, bytes.
+/// Maximum size of a table of `nsys stats`, bytes.
 const TABLE_BYTES: usize = 8 << 20;
 
 /// Maximum number of bytes kept of the output that a program prints under the tool. Error messages
@@ -39,7 +39,7 @@ pub enum NsysTable {
     MemorySize,
     /// Durations of API calls.
     Calls,
-    /// Every kernel, copy and fill.
+    /// Every kernel, copy and fill, with its start and duration.
     Trace,
     /// Launches, with the times of the API call, of the wait in the queue, and of the kernel. Older
     /// versions do not support this table.
@@ -70,7 +70,7 @@ impl NsysTable {
     }
 }
 
-/// Configuration of a trace.
+/// Configuration of a trace with Nsight Systems.
 #[derive(Debug, Clone)]
 pub struct TraceRun<'a> {
     /// The job whose kernel is launched.
@@ -85,7 +85,7 @@ pub struct TraceRun<'a> {
     pub time_limit: Duration,
 }
 
-/// Result of a trace.
+/// Result of a trace with Nsight Systems.
 #[derive(Debug)]
 pub struct NsysOutput {
     /// Tables as `nsys stats --format csv` prints them.
@@ -96,7 +96,7 @@ pub struct NsysOutput {
     pub log: String,
     /// Name and version of the tool.
     pub tool: String,
-    /// Reports to be stored.
+    /// Report files, which are stored with the job.
     pub artifacts: Vec<ToolFile>,
     /// Device memory of the job's buffers according to the worker, bytes.
     pub memory_bytes: Option<u64>,
@@ -172,7 +172,7 @@ pub async fn trace_program(
     read(&nsys, artifact, log, directory, deadline).await
 }
 
-/// Reads all tables of a report.
+/// Reads all tables of a report of Nsight Systems.
 async fn read(
     nsys: &Usable,
     artifact: ToolFile,

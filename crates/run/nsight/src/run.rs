@@ -24,7 +24,7 @@ pub struct ToolFile {
     pub name: String,
     /// Path, which is valid until the job's directory is removed.
     pub path: PathBuf,
-    /// Size, bytes.
+    /// Size of the file, bytes.
     pub bytes: u64,
 }
 

@@ -42,7 +42,7 @@ pub enum Check {
 }
 
 impl Check {
-    /// All checkers.
+    /// All checkers of compute-sanitizer.
     pub const ALL: [Self; 4] = [Self::Memcheck, Self::Racecheck, Self::Initcheck, Self::Synccheck];
 
     /// Returns the checker's name in contracts and in the tool.
@@ -56,7 +56,7 @@ impl Check {
     }
 }
 
-/// Configuration of a check.
+/// Configuration of a run of compute-sanitizer.
 #[derive(Debug, Clone)]
 pub struct CheckRun<'a> {
     /// The job whose kernel is launched.
@@ -69,7 +69,7 @@ pub struct CheckRun<'a> {
     pub time_limit: Duration,
 }
 
-/// Result of a check.
+/// Result of a run of compute-sanitizer.
 #[derive(Debug)]
 pub struct SanitizerOutput {
     /// The findings in the tool's log. A kernel cannot write to the log.
@@ -78,7 +78,7 @@ pub struct SanitizerOutput {
     pub tool: String,
     /// The worker's outcome. A kernel with findings may have failed.
     pub outcome: RunOutcome<TracedRun>,
-    /// Duration of the check.
+    /// Duration of the run.
     pub wall: Duration,
 }
 

@@ -19,7 +19,7 @@ use tokio::net::UnixStream;
 /// Maximum size of an order including its sources, bytes.
 pub const MAX_ORDER_BYTES: usize = 4 << 20;
 
-/// Maximum length of a text in an answer, bytes.
+/// Maximum length of the message or the log in an answer to a build order, bytes.
 const MAX_TEXT: usize = 12 << 10;
 
 /// Reason why a build failed.
@@ -44,7 +44,7 @@ enum Answer<'a> {
     Refused(NotBuilt),
 }
 
-/// The server's end of a fork's socket.
+/// The server's end of the socket through which a fork orders compilations.
 #[derive(Debug)]
 pub struct BuildSocket(UnixStream);
 

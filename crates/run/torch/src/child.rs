@@ -79,7 +79,7 @@ const READ: [&str; 6] = [
     "/sys/devices/system/node",
 ];
 
-/// Settings of the child, from its command line.
+/// Settings of the zygote or of a runner under a tool, from the command line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Setup {
     pub python: PathBuf,
@@ -116,7 +116,7 @@ struct Settings<'a> {
     site_packages: &'a Path,
     threads: usize,
     address_space: u64,
-    /// Seccomp programs, base64.
+    /// Seccomp programs that restrict a fork, base64.
     filters: Vec<String>,
     device: Option<DeviceSettings<'a>>,
     /// Whether the process is already confined, and becomes the only runner.
@@ -127,7 +127,7 @@ struct Settings<'a> {
 pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let error = match arguments.next().and_then(|setup| setup.into_string().ok()) {
         Some(setup) => become_interpreter(&setup),
-        None => Err(io::Error::other("it received no message")),
+        None => Err(io::Error::other("its settings are missing from the command line")),
     };
     eprintln!("torch child: {}", error.map_or_else(|e| e.to_string(), |()| String::new()));
     ExitCode::FAILURE

@@ -106,7 +106,7 @@ impl Runner {
     }
 }
 
-/// A running fork. Dropping it kills the process.
+/// A running fork of the zygote. Dropping it kills the process.
 #[derive(Debug)]
 pub(crate) struct Fork {
     pub(crate) session: UnixStream,
@@ -190,7 +190,7 @@ impl Fork {
         self.killer.gone_by(until)
     }
 
-    /// Makes all threads continue.
+    /// Makes all threads of the fork continue.
     pub(crate) fn go_on(&self) {
         self.killer.send(Signal::CONT);
     }

@@ -16,7 +16,7 @@ use super::fork::{Fork, Runner};
 use super::session::confined;
 use super::wire::{fill, receive, send, send_all};
 
-/// One function call for a runner.
+/// A function call that a runner makes.
 #[derive(Debug, Clone)]
 pub struct RunnerCall<'a> {
     /// The function, its data, and the kind of call.
@@ -33,7 +33,7 @@ pub struct RunnerCall<'a> {
     pub keep: bool,
 }
 
-/// Result of a call.
+/// Result of a function call in a runner.
 #[derive(Debug)]
 pub struct RunnerOutput {
     /// Records: each is a length (four bytes, little-endian) followed by as many bytes.
@@ -45,7 +45,7 @@ pub struct RunnerOutput {
     pub waits: bool,
 }
 
-/// How a call ended.
+/// How a function call in a runner ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallEnd {
     /// The runner reported the end of the call.

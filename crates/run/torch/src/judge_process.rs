@@ -42,7 +42,7 @@ const OPEN_FILES: u64 = 2048;
 /// Time after its deadline at which the judge exits in any case, because the server may have ended.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Header of an order.
+/// Header of an order to a judge process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     pub runners: u8,

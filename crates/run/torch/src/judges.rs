@@ -43,13 +43,13 @@ const LEAVING: Duration = Duration::from_secs(2);
 /// Why a judge gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JudgeError {
-    #[error("the process that judges cannot be started: {0}")]
+    #[error("the judge process cannot be started: {0}")]
     NotStarted(String),
     /// The deadline passed before the judge answered.
     #[error("the deadline passed before there was a verdict")]
     TimedOut,
     /// The process ended without an answer.
-    #[error("the process that judges ended without a verdict: {0}")]
+    #[error("the judge process ended without a verdict: {0}")]
     Died(String),
     /// The answer has more than this many bytes.
     #[error("the answer has more than {0} bytes")]
@@ -67,7 +67,7 @@ pub struct JudgeResources {
     pub noise: Option<DeviceNoise>,
 }
 
-/// An answer of a judge, with its waiting time.
+/// An answer of a judge process, with the time that the order waited.
 #[derive(Debug)]
 pub struct JudgeAnswer<A> {
     pub answer: A,
@@ -85,7 +85,7 @@ pub struct Judges {
     has_device: bool,
 }
 
-/// An idle judge.
+/// An idle judge process.
 #[derive(Debug)]
 struct Waiting {
     child: Child,
@@ -162,7 +162,7 @@ impl Judges {
         }
     }
 
-    /// Kills a judge.
+    /// Kills a judge process.
     fn leaves(&self, mut child: Child) {
         child.kill();
         if self.has_device {
@@ -320,7 +320,7 @@ fn seated(
     }
 }
 
-/// The answer to one order.
+/// A judge's answer to one order.
 struct Conversation {
     answer: Vec<u8>,
     /// Time until the judge was ready.

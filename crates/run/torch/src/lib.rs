@@ -79,7 +79,7 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// Returns the next 64 bits.
+    /// Returns the next 64 random bits.
     pub fn bits(&mut self) -> u64 {
         use std::hash::BuildHasher;
         self.next += 1;
@@ -87,7 +87,7 @@ impl Secret {
         self.state.hash_one(self.next)
     }
 
-    /// Returns a key of 256 bits.
+    /// Returns a random key of 256 bits.
     pub fn key(&mut self) -> [u8; 32] {
         let mut key = [0; 32];
         key.chunks_exact_mut(8).for_each(|part| part.copy_from_slice(&self.bits().to_le_bytes()));

@@ -21,14 +21,15 @@ use warpgauge_model::gate_page::{self, Digest};
 /// Settings of a batch of locked calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LockedOrder {
-    /// Number of the first call.
+    /// Number of the first call in the batch.
     pub first: u32,
     /// Arguments that are hashed in addition to the results: offset in the first call's arguments,
     /// and size, both in bytes.
     pub changing: Vec<(u64, u64)>,
 }
 
-/// The gate of a runner, where it waits for keys.
+/// The gate of a runner: a page of its memory, through which it receives keys and reports its
+/// progress.
 #[derive(Debug)]
 pub struct RunnerGate {
     page: u64,

@@ -11,7 +11,7 @@ pub enum Queues {
     /// [`FEW`] queues.
     #[default]
     Few,
-    /// The driver's default number.
+    /// The driver's default number of queues.
     All,
 }
 

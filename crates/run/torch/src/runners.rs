@@ -15,7 +15,7 @@ use super::zygote::Zygote;
 use warpgauge_sandbox::program::ChildProgram;
 use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 
-/// Configuration of the runners.
+/// Configuration of the runners of PyTorch code.
 #[derive(Debug, Clone)]
 pub struct RunnersConfig {
     /// Path of this program, which is started as the zygote.
@@ -42,7 +42,7 @@ pub struct RunnersConfig {
     pub spares: usize,
 }
 
-/// Why no runner is available.
+/// Reason why no runner is available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunnerUnavailable {
     #[error("{waiting} evaluations are already waiting for PyTorch")]
@@ -55,7 +55,7 @@ pub enum RunnerUnavailable {
     Failed { site_packages: PathBuf, what: String },
 }
 
-/// The runners of a server.
+/// The runners of a server, which run PyTorch code.
 #[derive(Debug)]
 pub struct Runners {
     config: RunnersConfig,

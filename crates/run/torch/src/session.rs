@@ -64,11 +64,11 @@ impl LentTensor {
 /// Batch of calls that the runner makes one after another.
 #[derive(Debug, Clone)]
 pub struct CallBatch<'a> {
-    /// Arguments of the first call.
+    /// Arguments of the first call in the batch.
     pub arguments: &'a TreeOf<LentTensor>,
     /// Distance in bytes from the arguments of one call to those of the next.
     pub stride: u64,
-    /// Number of calls.
+    /// Number of calls in the batch.
     pub count: u32,
     /// Seed of the random number generators, before the first call.
     pub seed: u64,
@@ -79,7 +79,7 @@ pub struct CallBatch<'a> {
     pub locked: Option<LockedOrder>,
 }
 
-/// Result of a batch.
+/// Result of a batch of calls.
 #[derive(Debug)]
 pub struct CompletedBatch {
     /// Return value of each call.
@@ -92,9 +92,9 @@ pub struct CompletedBatch {
 /// A submission of PyTorch code.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TorchSubmission {
-    /// Python source.
+    /// Python source of the submission.
     pub source: String,
-    /// The function or class to call.
+    /// The function or class of the source to call.
     pub entry: EntryPoint,
     /// Preferred classes, best first. One of them is called if the contract names no class.
     pub preferred: Vec<String>,
@@ -112,7 +112,7 @@ pub struct GivenArgument {
     pub is_written: bool,
 }
 
-/// Result of a call.
+/// Result of one call of a submission.
 #[derive(Debug)]
 pub struct CompletedCall {
     pub returned: Tree,
@@ -574,7 +574,9 @@ impl RunnerSession {
         let answered: Answered = serde_json::from_slice(&frame)
             .map_err(|error| RunnerFault::Forged(format!("its message cannot be read: {error}")))?;
         if answered.turn != turn {
-            return Err(RunnerFault::Forged("it answered a question that it was not asked".to_owned()));
+            return Err(RunnerFault::Forged(
+                "it answered a question that it was not asked".to_owned(),
+            ));
         }
         match answered.answer {
             Answer::Refused(refusal) => Err(RunnerFault::Refused(refusal)),

@@ -39,16 +39,16 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 const READ: usize = 512;
 const NUM_THREADS: usize = 16;
 
-/// Why a fork is not considered stopped.
+/// Reason why a fork is not considered stopped.
 #[derive(Debug)]
 pub(crate) enum NotStopped {
     /// The process has ended.
     Ended,
-    /// A thread was in this state at the deadline.
+    /// A thread was in this state, as in `proc(5)`, at the deadline.
     Running(char),
     /// A thread ran after it was observed to be stopped.
     Woken,
-    /// The system does not show the state.
+    /// The system does not show the state of the threads.
     Unknown(io::Error),
 }
 
@@ -75,7 +75,7 @@ impl From<io::Error> for NotStopped {
     }
 }
 
-/// The threads of one process.
+/// The threads of one process, observed from outside.
 #[derive(Debug)]
 pub(crate) struct Threads {
     /// The directory `/proc/PID/task`.
@@ -85,10 +85,10 @@ pub(crate) struct Threads {
     stopped: usize,
 }
 
-/// Result of an observation.
+/// Result of observing the threads of a process.
 enum Observed {
     Stopped,
-    /// A thread was in this state at this time.
+    /// A thread was in this state, as in `proc(5)`, at this time.
     Running(char, Instant),
     /// The process's threads differ from the list.
     OtherThreads,

@@ -46,7 +46,7 @@ pub enum RecordKind {
     Complex,
 }
 
-/// A value in a runner's memory.
+/// A Python value whose tensors are in a runner's memory.
 pub type Tree = TreeOf<TensorAt>;
 
 /// A Python number, string, or `None`.
@@ -182,7 +182,7 @@ pub struct EntryPoint {
     pub method: Option<String>,
 }
 
-/// A question to a runner.
+/// A question of the judge to a runner.
 #[derive(Debug, Serialize)]
 pub(crate) struct Asked<'a> {
     /// A number that the submission cannot predict. The answer must repeat it.
@@ -275,7 +275,7 @@ pub(crate) enum Question<'a> {
     Times,
 }
 
-/// An answer of a runner.
+/// A runner's answer to a question of the judge.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Answered {
     pub turn: u64,
@@ -309,18 +309,18 @@ pub struct DeviceTrace {
     pub device: Vec<(usize, f64, f64)>,
     /// Calls of CUDA functions: index of the name, count, total duration.
     pub calls: Vec<(usize, u64, f64)>,
-    /// Number of entries that were left out.
+    /// Number of entries that the trace leaves out.
     pub left: u64,
 }
 
-/// A loaded submission.
+/// A submission that a runner has loaded.
 #[derive(Debug, Clone, Deserialize)]
 pub struct LoadedModule {
     /// Qualified name of the function to call, e.g. `Model.forward`.
     pub entry: String,
     /// Arguments of the constructor; `None` if they cannot be described.
     pub init: Option<TreeOf<()>>,
-    /// Whether the module makes its own inputs.
+    /// Whether the module creates its inputs itself.
     pub has_inputs: bool,
     /// Whether the object was created with the device as PyTorch's default device. Otherwise the
     /// constructor ran without a default device.
@@ -330,14 +330,14 @@ pub struct LoadedModule {
     pub parameters: Vec<ModuleParameter>,
 }
 
-/// A parameter or a buffer of a module.
+/// A parameter or a buffer of a PyTorch module.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ModuleParameter {
-    /// Its name in PyTorch.
+    /// Name of the parameter or buffer in PyTorch.
     pub name: String,
     /// Whether it is a parameter. Otherwise it is a buffer, which a call may change.
     pub trained: bool,
-    /// Its location in memory.
+    /// Location of the parameter or buffer in memory.
     pub tensor: TensorAt,
 }
 
@@ -353,9 +353,9 @@ pub struct GradientInput {
 /// Inputs that the submission accepted in a trial.
 #[derive(Debug, Clone, Deserialize)]
 pub struct SuggestedInputs {
-    /// The inputs, in order.
+    /// The inputs, in the order of the parameters.
     pub arguments: Vec<SuggestedInput>,
-    /// Description of how they were found.
+    /// Description of how the inputs were found.
     pub rule: String,
 }
 
@@ -377,13 +377,13 @@ pub enum SuggestedInput {
     },
 }
 
-/// An error that the runner reports.
+/// An error that a runner reports.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct RunnerError {
     /// Stable code for programs.
     pub code: String,
     pub message: String,
-    /// Line of the submission, if known.
+    /// Line of the submission at which the error occurred, if known.
     pub line: Option<u32>,
     /// The submission's part of the traceback.
     pub log: String,
@@ -399,12 +399,12 @@ pub struct Versions {
     /// Version of CUDA that PyTorch is built for; `None` if PyTorch is built without CUDA.
     #[serde(default)]
     pub cuda: Option<String>,
-    /// Compiler settings for extensions.
+    /// Compiler settings for extensions of this PyTorch.
     #[serde(default)]
     pub building: ExtensionSettings,
 }
 
-/// Compiler settings for extensions of this PyTorch.
+/// Compiler settings for extensions of an installed PyTorch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExtensionSettings {
     /// Directory that contains `Python.h`.
@@ -415,7 +415,7 @@ pub struct ExtensionSettings {
     pub defines: Vec<String>,
 }
 
-/// Why a submission gave no valid answer.
+/// Reason why a submission gave no valid answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunnerFault {
     /// The runner reports an error.
@@ -426,13 +426,13 @@ pub enum RunnerFault {
     Died(String),
     /// The process ended, and so did its parent, which would have reported its exit status.
     DiedWithParent,
-    /// A thread did not stop.
+    /// A thread of the process did not stop.
     Running(String),
     /// A thread ran after all had stopped, or the system is so busy that it seems so.
     Woken(String),
     /// The system does not show whether the process is stopped.
     NotObserved(String),
-    /// The answer does not fit the question.
+    /// The answer does not match the question.
     Forged(String),
 }
 
@@ -444,7 +444,7 @@ impl RunnerFault {
     }
 }
 
-/// Sends a frame before the deadline.
+/// Sends a frame. Fails if the deadline passes first.
 pub(crate) fn send(
     stream: &UnixStream,
     message: &impl Serialize,
@@ -457,7 +457,7 @@ pub(crate) fn send(
     send_all(stream, &frame, deadline)
 }
 
-/// Sends bytes before the deadline.
+/// Sends bytes. Fails if the deadline passes first.
 pub(crate) fn send_all(stream: &UnixStream, bytes: &[u8], deadline: Instant) -> io::Result<()> {
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -468,13 +468,13 @@ pub(crate) fn send_all(stream: &UnixStream, bytes: &[u8], deadline: Instant) -> 
     Ok(())
 }
 
-/// Receives the bytes of a frame before the deadline.
+/// Receives the bytes of a frame. Fails if the deadline passes first.
 pub(crate) fn receive(stream: &UnixStream, deadline: Instant) -> io::Result<Vec<u8>> {
     let mut prefix = Vec::new();
     fill(stream, &mut prefix, 4, deadline)?;
     let length = u32::from_le_bytes([prefix[0], prefix[1], prefix[2], prefix[3]]) as usize;
     if length > MAX_FRAME_BYTES {
-        let what = format!("a frame of {length} bytes; the limit is {MAX_FRAME_BYTES}");
+        let what = format!("the frame has {length} bytes; the limit is {MAX_FRAME_BYTES}");
         return Err(io::Error::new(io::ErrorKind::InvalidData, what));
     }
     let mut body = Vec::new();

@@ -23,7 +23,7 @@ use warpgauge_sandbox::program::{ChildProgram, Environment};
 /// disk.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Maximum time for one fork.
+/// Maximum time for creating one fork.
 const FORK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// First frame of an interpreter, sent after it has imported PyTorch.
@@ -77,10 +77,7 @@ impl Zygote {
                 drop(child);
                 let said = printed.whole();
                 let last = said.lines().rfind(|line| !line.trim().is_empty());
-                Err(format!(
-                    "it does not import PyTorch ({error}): {}",
-                    last.unwrap_or("no output")
-                ))
+                Err(format!("it cannot import PyTorch ({error}): {}", last.unwrap_or("no output")))
             }
         }
     }

@@ -21,7 +21,7 @@ const MAX_VALUES: u64 = 1 << 20;
 /// Time for which a thread polls for a message that is due soon before it blocks.
 const SOON: Duration = Duration::from_micros(500);
 
-/// Why a frame could not be sent or received.
+/// Reason why a frame could not be sent or received.
 #[derive(Debug, Error)]
 pub enum FrameError {
     /// The other side closed the connection between two frames.
@@ -31,7 +31,7 @@ pub enum FrameError {
     #[error("the connection broke: {0}")]
     Io(#[source] io::Error),
     /// The message is larger than [`MAX_FRAME_BYTES`].
-    #[error("a frame of {bytes} bytes; the limit is {MAX_FRAME_BYTES}")]
+    #[error("the frame has {bytes} bytes; the limit is {MAX_FRAME_BYTES}")]
     TooLarge {
         /// Size of the message, bytes.
         bytes: usize,

@@ -19,9 +19,9 @@ pub struct LeaseNeeds {
     pub kind: Option<DeviceKind>,
     /// Target of the images that the device must run.
     pub target: Option<Target>,
-    /// Minimum compute capability.
+    /// Minimum compute capability of the device.
     pub min_compute_capability: Option<(u32, u32)>,
-    /// Minimum memory, bytes.
+    /// Minimum memory of the device, bytes.
     pub min_memory_bytes: u64,
     /// Requirements of the order for which the device is leased.
     pub order: Requirements,
@@ -55,7 +55,7 @@ pub struct Waiter<T> {
     pub need: LeaseNeeds,
     /// The channel, or other means, through which the waiter receives its lease.
     pub ticket: T,
-    /// Time of arrival.
+    /// Time at which the request arrived.
     pub since: Instant,
 }
 

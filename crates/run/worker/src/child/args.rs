@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use warpgauge_device::DriverChoice;
 
-/// Arguments of the hidden subcommand.
+/// Arguments of the hidden subcommand `__worker`.
 #[derive(Debug, Clone, Parser)]
 #[command(no_binary_name = true)]
 pub struct WorkerArgs {

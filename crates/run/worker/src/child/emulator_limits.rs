@@ -7,7 +7,7 @@ use crate::protocol::{Blame, RunFailure, TaskOutcome};
 use warpgauge_device::EmulatorControl;
 use warpgauge_model::FailureCode;
 
-/// Beginning of every message about a limit.
+/// Beginning of every message about a limit of the emulator.
 const PREFIX: &str = "not supported on the emulated device";
 
 /// Faults of a kernel for which the driver interface reports only the kind.

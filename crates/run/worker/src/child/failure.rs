@@ -5,7 +5,7 @@ use warpgauge_device::DeviceError;
 use warpgauge_model::FailureCode;
 use warpgauge_validate::Reason;
 
-/// A job's failure.
+/// Failure of a job, and whether the context is lost.
 #[derive(Debug)]
 pub(super) struct Failed {
     pub failure: RunFailure,

@@ -19,7 +19,7 @@ use crate::protocol::{
 };
 use warpgauge_model::FailureCode;
 
-/// How a job ended, and its data on the device.
+/// Outcome of a job, and its data that are still on the device.
 pub(super) struct JobEnd {
     pub outcome: RunOutcome,
     /// Whether the context is unusable.

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-/// Memory of an argument.
+/// Location of an argument's memory.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Place {
     pub name: String,
-    /// Address of its first byte.
+    /// Address of the first byte.
     pub start: u64,
     /// Size, bytes.
     pub bytes: u64,

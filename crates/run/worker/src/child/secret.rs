@@ -19,12 +19,12 @@ impl Default for Secret {
 }
 
 impl Secret {
-    /// Returns a stream with a new key.
+    /// Returns a random stream with a new key.
     pub(super) fn new() -> Self {
         Self { state: RandomState::new(), next: 0 }
     }
 
-    /// Returns the next 64 bits.
+    /// Returns the next 64 random bits.
     pub(super) fn bits(&mut self) -> u64 {
         self.next += 1;
         // SipHash of a counter under a random key.

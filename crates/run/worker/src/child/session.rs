@@ -74,8 +74,8 @@ fn serve(
         Some(ToWorker::Hello { protocol: PROTOCOL_VERSION }) => {}
         Some(ToWorker::Hello { protocol }) => {
             return Err(format!(
-                "the server uses protocol {protocol}, this worker {PROTOCOL_VERSION}: they are \
-                 different builds of warpgauge"
+                "the server uses protocol {protocol}, this worker uses {PROTOCOL_VERSION}: they \
+                 are different builds of warpgauge"
             ));
         }
         other => return Err(format!("expected a greeting, got {other:?}")),
@@ -180,5 +180,6 @@ fn run_job(executor: &mut Executor, job: &WorkerJob, link: &mut Link) -> Result<
 }
 
 fn send(link: &mut Link, message: &FromWorker) -> Result<(), String> {
-    link.send(message).map_err(|error: FrameError| format!("cannot send a message to the server: {error}"))
+    link.send(message)
+        .map_err(|error: FrameError| format!("cannot send a message to the server: {error}"))
 }

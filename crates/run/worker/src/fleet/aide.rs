@@ -47,7 +47,9 @@ impl Aide {
             tokio::time::sleep(delay).await;
         } else {
             let seconds = delay.as_secs_f64();
-            return Err(format!("an earlier start failed; the next attempt is in {seconds:.1} s"));
+            return Err(format!(
+                "an earlier start failed; the next attempt begins in {seconds:.1} s"
+            ));
         }
         let started = Worker::start(&self.plan).await;
         let restart = &mut self.lock().restart;

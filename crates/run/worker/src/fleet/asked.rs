@@ -9,7 +9,7 @@ use warpgauge_sandbox::contained::{self, ProcessLaunch};
 /// Maximum number of characters of a failed child's standard error that the error quotes.
 const SAID: usize = 2000;
 
-/// Why a child gave no answer.
+/// Reason why a child process gave no answer.
 pub(super) enum Silence {
     /// The child did not answer in time.
     TimedOut,

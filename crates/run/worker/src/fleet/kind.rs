@@ -17,7 +17,7 @@ pub(super) enum WorkerKind {
     Timing,
     /// Reads hardware counters; does not time kernels.
     Counters {
-        /// CUPTI libraries to try, best first.
+        /// Paths of CUPTI libraries to try, best first.
         cupti: Vec<PathBuf>,
     },
     /// Judges launches that other workers make, and runs no submitted code.

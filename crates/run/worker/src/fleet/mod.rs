@@ -59,10 +59,10 @@ const BESIDE: usize = 1;
 /// Time that an owner waits for the emulated device before its job runs beside another.
 const BESIDE_AFTER: Duration = Duration::from_millis(200);
 
-/// The devices of this host and their workers.
+/// The devices of this host, and their worker processes.
 pub struct Fleet {
     state: Mutex<State>,
-    /// How to start a worker, for each device.
+    /// Settings for starting a worker, for each device.
     plans: Vec<StartPlan>,
     /// Workers that judge sealed jobs and run references, for each device.
     sealing: Vec<Sealing>,

@@ -27,7 +27,7 @@ const SOCKET: &str = "worker.socket";
 /// Maximum number of bytes kept of a tool's output. The tool's results are in files.
 const OUTPUT_BYTES: usize = 1 << 20;
 
-/// How to run a job under a tool.
+/// Configuration of a run under a tool.
 #[derive(Debug, Clone)]
 pub struct OneShot {
     /// The tool and its arguments, which precede the worker's command. Empty if there is no tool.
@@ -41,7 +41,7 @@ pub struct OneShot {
     pub time_limit: Duration,
 }
 
-/// How a job under a tool ended.
+/// Result of a run under a tool.
 #[derive(Debug, Clone)]
 pub struct OneShotEnd<T> {
     /// The worker's outcome; a failure if the worker reported nothing.
@@ -49,7 +49,7 @@ pub struct OneShotEnd<T> {
     pub tool: ProcessEnd,
 }
 
-/// Runs a job. The answer reports every failure.
+/// Runs a job under a tool. The answer reports every failure.
 pub(super) async fn run(
     plan: &StartPlan,
     shot: &OneShot,

@@ -30,7 +30,8 @@ pub(super) async fn plan_counters(
         match ask(&ProcessLaunch { input, ..ProcessLaunch::new(program) }, PLAN_TIMEOUT).await {
             Ok(report) => report,
             Err(Silence::TimedOut) => {
-                return Err(Cause::TimedOut.because(format!("no plan within {PLAN_TIMEOUT:?}")));
+                return Err(Cause::TimedOut
+                    .because(format!("planning the passes took longer than {PLAN_TIMEOUT:?}")));
             }
             Err(Silence::Ended(reason)) => {
                 return Err(Cause::ToolDied.because(format!("cannot plan the passes: {reason}")));

@@ -74,7 +74,7 @@ async fn probe(
     let launch = ProcessLaunch::new(program.probe());
     ask(&launch, config.start_timeout).await.map_err(|silence| {
         fail(match silence {
-            Silence::TimedOut => format!("no answer within {:?}", config.start_timeout),
+            Silence::TimedOut => format!("there was no answer within {:?}", config.start_timeout),
             Silence::Ended(reason) => reason,
         })
     })

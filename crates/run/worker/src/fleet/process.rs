@@ -18,7 +18,7 @@ use crate::protocol::{Blame, FromWorker, PROTOCOL_VERSION, RunFailure, ToWorker,
 use warpgauge_model::{DeviceInfo, FailureCode};
 use warpgauge_sandbox::device_worker::Confinement;
 
-/// Time limit for scrubbing.
+/// Time limit for a worker to remove a job's data from the device.
 const SCRUB_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Time limit for a worker that serves a judge. The judge ends long before it.
@@ -27,7 +27,7 @@ const SERVED: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Time limit for releasing the counters, which takes some 10 ms.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How to start workers of one device.
+/// Settings for starting workers of one device.
 #[derive(Clone)]
 pub(super) struct StartPlan {
     pub program: WorkerProgram,
@@ -38,7 +38,7 @@ pub(super) struct StartPlan {
     pub spawner: Spawner,
 }
 
-/// Activity of a worker.
+/// Current activity of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Activity {
     Idle,
@@ -288,7 +288,7 @@ impl Worker {
     }
 }
 
-/// Stage of a job.
+/// Stage of a job in a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Loading,

@@ -37,17 +37,17 @@ pub struct CounterClaim {
 pub(super) struct Profilers {
     /// Held while counters are read, because a machine's counters serve one process at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// Profilers by slot.
+    /// Profiling workers, by slot of the device.
     all: Vec<Profiler>,
 }
 
 /// The profiling worker of one device.
 struct Profiler {
     plan: StartPlan,
-    /// CUPTI libraries to try.
+    /// Paths of CUPTI libraries to try.
     cupti: Vec<PathBuf>,
     aide: Aide,
-    /// Times of earlier profiles.
+    /// Times that earlier profiles took.
     costs: Mutex<Costs>,
 }
 

@@ -17,7 +17,7 @@ pub(super) struct RestartPolicy {
 }
 
 impl RestartPolicy {
-    /// Returns the time to wait before the next start.
+    /// Returns the time to wait before the next start of a worker.
     pub(super) fn delay(&self, now: Instant) -> Duration {
         self.not_before.map_or(Duration::ZERO, |at| at.saturating_duration_since(now))
     }

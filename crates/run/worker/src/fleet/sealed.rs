@@ -202,7 +202,7 @@ impl Lease {
     }
 }
 
-/// Why a job cannot begin.
+/// Reason why a job cannot begin.
 enum Hindrance {
     /// The candidate's worker is not available.
     Candidate(RunFailure),
@@ -305,7 +305,7 @@ fn serve<T>(job: &WorkerJob<T>, role: &str) -> WorkerJob {
     WorkerJob { id: format!("{}-{role}", job.id), ..job.with(WorkerTask::Serve) }
 }
 
-/// Runs the worker for references, if the job has any.
+/// Runs the worker for references, if the job has references.
 async fn beside<T>(worker: Option<&mut Worker>, job: &WorkerJob<T>) -> Option<Answer> {
     match worker {
         Some(worker) => Some(worker.serve(serve(job, "reference")).await),

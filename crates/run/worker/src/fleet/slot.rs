@@ -29,7 +29,7 @@ const QUIET: Duration = Duration::from_millis(100);
 /// Maximum time that the start of a spare waits for its device to be free.
 const QUIET_LIMIT: Duration = Duration::from_millis(500);
 
-/// A device of the fleet.
+/// A device of the fleet, and its workers.
 pub(super) struct Slot {
     pub info: DeviceInfo,
     /// Workers that wait for a job. The first one gets the next job.
@@ -142,7 +142,7 @@ impl Slot {
         *self.work.borrow() != Work::None
     }
 
-    /// Records that a worker has ended or was given up.
+    /// Records that a worker has ended or is no longer used.
     pub(super) fn lost_one(&mut self) {
         self.staff = self.staff.saturating_sub(1);
         self.changed.send_modify(|()| ());
@@ -155,7 +155,7 @@ impl Slot {
         self.confinement = Some(worker.confinement().clone());
     }
 
-    /// Ends all ready workers.
+    /// Ends all workers that wait for a job.
     pub(super) fn dismiss_all(&mut self) {
         self.ready.clear();
         self.wanted = 0;
@@ -229,7 +229,7 @@ async fn until_quiet(fleet: &Weak<Fleet>, index: usize) {
     }
 }
 
-/// Records the outcome of a start.
+/// Records the outcome of starting a worker.
 fn add(fleet: &Arc<Fleet>, index: usize, started: Result<Worker, String>) {
     let mut state = fleet.lock();
     if state.closing {

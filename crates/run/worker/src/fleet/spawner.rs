@@ -23,7 +23,7 @@ pub(super) struct Spawner {
 }
 
 impl Spawner {
-    /// Starts the thread. Must be called within a runtime.
+    /// Starts the thread that starts processes. Must be called within a runtime.
     pub(super) fn start() -> io::Result<Self> {
         let (requests, mut inbox) = mpsc::channel::<StartRequest>(BACKLOG);
         let runtime = Handle::current();

@@ -60,7 +60,7 @@ impl Process {
         self.child.is_running()
     }
 
-    /// Kills the whole process group.
+    /// Kills the process and its process group.
     pub(super) fn kill(&mut self) {
         self.child.kill();
     }

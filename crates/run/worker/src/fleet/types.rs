@@ -17,7 +17,7 @@ pub type SupportSource = Arc<
     dyn Fn(Target) -> Pin<Box<dyn Future<Output = Result<Image, String>> + Send>> + Send + Sync,
 >;
 
-/// Which devices a fleet uses.
+/// Selection of the devices that a fleet uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceChoice {
     /// All GPUs, or the emulator if there are none.
@@ -51,10 +51,10 @@ pub struct FleetConfig {
     pub start_timeout: Duration,
 }
 
-/// Why a fleet cannot start.
+/// Reason why a fleet cannot start.
 #[derive(Debug, Error)]
 pub enum FleetError {
-    /// The child that lists devices failed.
+    /// The child process that lists devices failed.
     #[error("cannot list devices with {}: {reason}", program.display())]
     Probe {
         /// The program that was run.
@@ -91,7 +91,10 @@ pub enum FleetError {
         reason: String,
     },
     /// The configuration names a GPU that does not exist.
-    #[error("there is no device {ordinal}: this host has {there}, counted from 0")]
+    #[error(
+        "there is no device {ordinal}: the number of devices on this host is {there}, and \
+         their numbers start at 0"
+    )]
     NoSuchDevice {
         /// The configured ordinal.
         ordinal: u32,
@@ -103,7 +106,7 @@ pub enum FleetError {
     Thread(#[source] std::io::Error),
 }
 
-/// Why a lease cannot be granted.
+/// Reason why a lease cannot be granted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LeaseError {
     /// The queue is full.
@@ -131,7 +134,7 @@ pub enum LeaseError {
     ShuttingDown,
 }
 
-/// Event of a running job.
+/// Event of a job that is running in a worker.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RunEvent {
     /// The first launch begins now. The time limit counts from here.
@@ -148,7 +151,7 @@ pub enum RunEvent {
     Executed,
 }
 
-/// A device and its workers.
+/// Status of a device and its workers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceStatus {
     pub info: DeviceInfo,

@@ -29,7 +29,7 @@ use warpgauge_shared_tensors::{HolderError, TensorLocation, TensorRegistry};
 /// those that copy data.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// How to start the holder of a location.
+/// Settings for starting the holder of a device or of host memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Startup {
     pub program: PathBuf,
@@ -65,7 +65,7 @@ pub(crate) struct Holder {
 
 #[derive(Default)]
 struct State {
-    /// Number of processes started so far.
+    /// Number of holder processes started so far.
     generation: u64,
     running: Option<Running>,
 }

@@ -37,7 +37,7 @@ impl<T: Into<WorkerTask>> WorkerJob<T> {
     }
 }
 
-/// Launches over named buffers.
+/// A program: kernel launches, and the named buffers that they use.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct KernelProgram {
     /// Device buffers, in the order in which [`Argument::Buffer`] names them.
@@ -79,9 +79,9 @@ pub struct KernelLaunch {
     pub symbol: String,
     /// Arguments in parameter order.
     pub arguments: Vec<Argument>,
-    /// Number of blocks.
+    /// Number of blocks, in each dimension.
     pub grid: [u32; 3],
-    /// Threads per block.
+    /// Threads per block, in each dimension.
     pub block: [u32; 3],
     /// Dynamic shared memory per block, bytes.
     pub shared_bytes: u32,
@@ -117,10 +117,10 @@ pub enum Argument {
     PointerArray(usize),
 }
 
-/// One device buffer.
+/// Description of a device buffer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BufferSpec {
-    /// Argument name.
+    /// Name of the kernel's argument.
     pub name: String,
     /// Element type of the contract.
     pub element: Dtype,
@@ -131,7 +131,7 @@ pub struct BufferSpec {
     pub shape: Vec<u64>,
     /// Whether the kernel reads the buffer, writes it, or both.
     pub role: Role,
-    /// Initial content.
+    /// Initial content of the buffer.
     pub content: BufferContent,
 }
 
@@ -150,7 +150,7 @@ pub enum BufferContent {
     Undefined,
     /// Content that the worker generates, on the device or on the CPU.
     Init(Box<TensorInit>),
-    /// File of raw elements.
+    /// Content of a file of raw elements.
     File(PathBuf),
     /// Raw elements in device memory that another process holds. They are at the beginning of the
     /// block.

@@ -81,7 +81,7 @@ pub struct EvaluatedRun {
     pub warmup_launches: u32,
     /// Whether the warm-up ended because times were stable.
     pub warmup_stable: bool,
-    /// Why timing stopped.
+    /// Reason why timing stopped.
     pub stopped: Option<StopReason>,
     /// State of the GPU before the first and after the last timed launch.
     pub health: Option<[GpuHealth; 2]>,
@@ -110,7 +110,7 @@ pub struct EvaluatedRun {
     pub lasting: Option<LastingFacts>,
     /// Ways in which a kernel that does not do the work could pass.
     pub weaknesses: Vec<Weakness>,
-    /// Verdict of each checked output.
+    /// Result of the comparison of each checked output.
     pub checks: Vec<OutputCheck>,
     /// Every output buffer: index, BLAKE3 hash, and file if its content is stored.
     pub outputs: Vec<OutputSummary>,
@@ -186,7 +186,7 @@ pub struct CounterTimings {
     pub plan_ms: f64,
     /// Time to set the counters up.
     pub begin_ms: f64,
-    /// Time of the passes.
+    /// Time to run the passes.
     pub passes_ms: f64,
     /// Part of `passes_ms`: time to restore buffers and empty L2.
     pub prepare_ms: f64,
@@ -197,7 +197,7 @@ pub struct CounterTimings {
 /// Timed launches that were queued together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BatchFacts {
-    /// Number of launches.
+    /// Number of launches in the batch.
     pub trials: u32,
     /// Clock of the multiprocessors during the batch, if it can be measured.
     pub clock: Option<ClockReading>,
@@ -257,7 +257,7 @@ pub struct LastingFacts {
     pub wanted: u32,
 }
 
-/// Why a job did not complete.
+/// Reason why a job did not complete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunFailure {
     /// Stable code, such as `illegal_address`, `out_of_memory`, `timeout` or `worker_died`.
@@ -282,16 +282,16 @@ pub enum Blame {
 /// Comparison of one output with its expectation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OutputCheck {
-    /// Buffer index.
+    /// Index of the buffer.
     pub buffer: usize,
-    /// The comparison.
+    /// Result of the comparison.
     pub comparison: Comparison,
 }
 
-/// One output buffer after the run.
+/// An output buffer after the run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OutputSummary {
-    /// Buffer index.
+    /// Index of the buffer.
     pub buffer: usize,
     /// blake3 hash of the raw elements, hex.
     pub blake3: String,

@@ -29,7 +29,7 @@ pub struct JudgePlan {
 pub enum JudgedTask {
     /// Launches and verifies; times if the plan requests it.
     Evaluate(Box<EvaluatePlan>),
-    /// Times the program and a rival side by side.
+    /// Times the program and a candidate side by side.
     Pair(Box<PairPlan>),
     /// Judges some of the timed launches of another process, when that process hands them over.
     Share(Box<EvaluatePlan>),
@@ -59,7 +59,7 @@ impl From<PairPlan> for JudgedTask {
     }
 }
 
-/// A message from a judge.
+/// A message from a judge to a runner.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToRunner {
     /// Opens these buffers in place of the previous ones. The runner answers with `Done`.
@@ -131,7 +131,7 @@ pub struct TimedLaunch {
     pub wipe_shared: bool,
 }
 
-/// A message from a runner.
+/// A message from a runner to its judge.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum FromRunner {
     Done,
@@ -148,14 +148,14 @@ pub enum FromRunner {
     Launched {
         /// Time between the events, milliseconds; 0 for a launch that is not timed.
         ms: f32,
-        /// The emulator's counts.
+        /// The emulator's counts of the launch.
         counts: Option<LaunchCounts>,
     },
     /// All steps of a list have ended.
     Steps(Vec<LineTimes>),
     /// The runner hands its next launch over to the judge.
     Turn {
-        /// Number of launches planned after it.
+        /// Number of launches that the runner plans to hand over after this one.
         later: u32,
     },
     /// The runner hands over no more launches. It still uses the buffers, until it closes the

@@ -9,7 +9,7 @@ use warpgauge_model::{Image, TexelGrid, TextureLayout};
 /// launch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StepProgram {
-    /// Symbols of the kernels.
+    /// Symbols of the kernels that steps launch.
     pub symbols: Vec<String>,
     /// Sizes of the scratch memory that steps share, bytes.
     pub workspaces: Vec<u64>,
@@ -43,7 +43,7 @@ pub struct ArraySpec {
 /// The object through which a kernel accesses an array.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ArrayObject {
-    /// Index of the array.
+    /// Index of the CUDA array.
     pub array: usize,
     /// Layout with which a texture object reads the array; `None` for a surface object.
     pub texture: Option<TextureLayout>,
@@ -80,18 +80,18 @@ pub enum Step {
     },
 }
 
-/// The launch of a kernel.
+/// Launch of a kernel, as one step of a program.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StepLaunch {
-    /// Index of its line in the list.
+    /// Index of the line of the list that the launch comes from.
     pub line: usize,
-    /// Index of its symbol.
+    /// Index of the kernel's symbol in the program.
     pub kernel: usize,
     /// Arguments in parameter order.
     pub arguments: Vec<Argument>,
-    /// Number of blocks.
+    /// Number of blocks, in each dimension.
     pub grid: [u32; 3],
-    /// Threads per block.
+    /// Threads per block, in each dimension.
     pub block: [u32; 3],
     /// Dynamic shared memory per block, bytes.
     pub shared_bytes: u32,
@@ -125,7 +125,7 @@ pub struct Piece {
     pub bytes: u64,
 }
 
-/// The target of a pointer.
+/// Target of a pointer in an array of pointers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pointee {
     pub memory: Memory,

@@ -20,7 +20,7 @@ use warpgauge_validate::{Arrangement, ResolvedTolerance};
 pub enum WorkerTask {
     /// Launches and verifies the program; times it if the plan requests it.
     Evaluate(Box<EvaluatePlan>),
-    /// Times the program and a rival side by side.
+    /// Times the program and a candidate side by side.
     Pair(Box<PairPlan>),
     /// Reads hardware counters.
     Count(CountPlan),

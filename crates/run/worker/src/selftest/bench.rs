@@ -28,7 +28,8 @@ impl Bench {
     pub(super) fn new(fleet: Arc<Fleet>, image: Image, support: Image) -> Result<Self, String> {
         let device = fleet.devices().first().map(|device| device.info.clone());
         let device = device.ok_or("the fleet has no device")?;
-        let folder = tempfile::tempdir().map_err(|error| format!("cannot create a folder: {error}"))?;
+        let folder =
+            tempfile::tempdir().map_err(|error| format!("cannot create a folder: {error}"))?;
         Ok(Self { fleet, device, image, support, folder })
     }
 

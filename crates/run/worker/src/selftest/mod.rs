@@ -52,7 +52,8 @@ async fn run(images: &Path, emulator: Option<PathBuf>, run_dir: PathBuf) -> Resu
         None => DeviceChoice::Ordinals(vec![0]),
     };
     let config = FleetConfig {
-        program: std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?,
+        program: std::env::current_exe()
+            .map_err(|error| format!("cannot find this program: {error}"))?,
         devices,
         emulator,
         cupti: Vec::new(),
@@ -105,7 +106,8 @@ fn read_image(folder: &Path, name: &str, target: Target) -> Result<Image, String
         let path = folder.join(format!("{name}.{extension}"));
         if path.is_file() {
             let bytes = std::fs::read(&path);
-            let bytes = bytes.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+            let bytes =
+                bytes.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
             return Ok(Image { bytes: bytes.into(), format });
         }
     }

@@ -23,7 +23,7 @@ use warpgauge_device::{
 use warpgauge_model::{Cause, DeviceInfo, DeviceKind, FailureCode, Image, Unavailable};
 use warpgauge_tensor::{Dtype, InitKind, TensorInit};
 
-/// Page-locked memory kept for copies, bytes.
+/// Maximum page-locked memory for copies that is kept between jobs, bytes.
 const PINNED_BYTES: usize = 256 << 20;
 
 /// Largest value of the byte that fills guard bands; the smallest is 1.
@@ -39,7 +39,7 @@ const FLUSHED_QUARTERS: u64 = 5;
 /// Maximum number of launches of a batch. It determines the number of event pairs.
 pub(crate) const BATCH: usize = 256;
 
-/// A device, and all state that outlives a job.
+/// A worker's device, and all state that outlives a job.
 pub(crate) struct Executor {
     pub(crate) context: Context,
     pub(crate) stream: Stream,
@@ -66,7 +66,7 @@ pub(crate) struct Executor {
     guard: u8,
     /// NVML's view of the GPU, or why it is unavailable.
     pub(crate) monitor: Result<Arc<GpuMonitor>, String>,
-    /// Settings of the GPU.
+    /// Settings of the GPU, such as its clocks.
     pub(crate) settings: Option<GpuSettings>,
     /// Median time of an empty kernel, milliseconds, once measured.
     pub(crate) empty_launch_ms: Option<f64>,
@@ -220,7 +220,7 @@ impl Executor {
         self.emulator.filter(|_| armed).map_or(Ok(()), |emulator| emulator.set_sanitize(false))
     }
 
-    /// Resumes access checks.
+    /// Resumes access checks if they are on.
     pub(crate) fn resume_checks(&self, armed: bool) -> Result<(), DeviceError> {
         self.emulator.filter(|_| armed).map_or(Ok(()), |emulator| emulator.set_sanitize(true))
     }

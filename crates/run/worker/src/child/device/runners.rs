@@ -19,7 +19,7 @@ use crate::protocol::{
 use warpgauge_device::{DeviceError, Stream};
 use warpgauge_model::{FailureCode, FunctionFacts, LaunchCounts};
 
-/// The runners of the candidate and of references.
+/// A judge's connections to the runners of the candidate and of references.
 pub(crate) struct Runners {
     candidate: Rc<RefCell<Runner>>,
     reference: Option<Rc<RefCell<Runner>>>,
@@ -60,7 +60,7 @@ impl Runners {
     }
 }
 
-/// The connection to one runner.
+/// A judge's connection to one runner.
 pub(crate) struct Runner {
     stream: UnixStream,
     /// Address in this process and size of each buffer that the runner has open.
@@ -70,9 +70,9 @@ pub(crate) struct Runner {
     checked: bool,
 }
 
-/// Why a runner did not fulfil a request.
+/// Reason why a runner did not fulfil a judge's request.
 enum Refusal {
-    /// A device error, or the end of the runner.
+    /// The device reported an error, or the runner has ended.
     Device(DeviceError),
     Other(RunFailure),
 }
@@ -96,7 +96,7 @@ impl Refusal {
 }
 
 impl Runner {
-    /// Sends a message and waits for the answer.
+    /// Sends a message to the runner, and waits for the answer.
     fn ask(&mut self, message: &ToRunner) -> Result<FromRunner, Refusal> {
         let answer = frame::write(&mut self.stream, message)
             .and_then(|()| frame::read_soon::<FromRunner>(&mut self.stream));

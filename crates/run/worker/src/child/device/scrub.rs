@@ -13,7 +13,7 @@ use warpgauge_device::{DeviceBuffer, DeviceError};
 use warpgauge_model::DeviceKind;
 
 pub(crate) struct Scrubbed {
-    /// Wall time, milliseconds.
+    /// Wall time of the removal, milliseconds.
     pub scrub_ms: f64,
     /// Why the worker must not take another job.
     pub retire: Option<String>,

@@ -29,7 +29,7 @@ struct Shared {
 struct State {
     kept: Vec<u8>,
     dropped: u64,
-    /// The last bytes received.
+    /// The last bytes of the output that were received.
     tail: Vec<u8>,
     closed: bool,
 }

@@ -28,9 +28,9 @@ pub(crate) struct LoadedProgram {
     pub facts: Option<FunctionFacts>,
 }
 
-/// Where a program is loaded.
+/// The process in which a program is loaded.
 enum Place {
-    /// In this process.
+    /// The program is loaded in this process.
     Here {
         launches: Vec<Bound>,
         /// The variables of each module, or why the state of a module cannot be restored.
@@ -39,11 +39,11 @@ enum Place {
         /// change between launches.
         remembers: Option<String>,
     },
-    /// In the process of a runner.
+    /// The program is loaded in the process of a runner.
     There(RemoteProgram),
 }
 
-/// A launch with its arguments.
+/// A launch, call or list of steps, bound to its arguments.
 enum Bound {
     /// Launch of a compiled kernel (submitted or built-in).
     Kernel(Box<BoundLaunch>),

@@ -24,7 +24,7 @@ type Queue<'a> = &'a mut dyn FnMut() -> Result<(), DeviceError>;
 /// Called for each step, with its line and the action that queues it.
 type OnStep<'a> = dyn FnMut(usize, Queue<'_>) -> Result<(), DeviceError> + 'a;
 
-/// A program whose steps are bound to memory.
+/// A list of steps that is bound to the memory that it uses.
 pub(super) struct BoundSteps {
     steps: Vec<BoundStep>,
     lines: usize,

@@ -4,7 +4,7 @@ use super::library_call::AddressOf;
 use super::step_memory::StepMemory;
 use crate::protocol::Argument;
 
-/// A structure among the arguments of a launch.
+/// An argument of a launch that is a structure with pointers.
 pub(super) struct BoundStructure {
     /// Index of the argument.
     pub argument: usize,

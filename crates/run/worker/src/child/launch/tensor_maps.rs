@@ -8,7 +8,7 @@ use warpgauge_model::{DeviceKind, FailureCode, TensorMap};
 /// First major compute capability with a Tensor Memory Accelerator (TMA), which reads tensor maps.
 const FIRST_MAJOR: u32 = 9;
 
-/// An argument that is a tensor map.
+/// An argument of a launch that is a tensor map.
 pub(crate) struct BoundMap {
     context: Context,
     argument: usize,
@@ -34,8 +34,8 @@ impl BoundMap {
         // The emulator reports this limit itself, whichever GPU it emulates.
         if major < FIRST_MAJOR && device.kind == DeviceKind::Cuda {
             let text = format!(
-                "argument {argument} is for the copy engine of compute capability 9.0, and the \
-                 device has {major}.{minor}"
+                "argument {argument} is a tensor map, which requires compute capability 9.0, but \
+                 the device has {major}.{minor}"
             );
             let operation = "make a tensor descriptor";
             return Err(DeviceError::local(operation, FailureCode::NotSupported, text));

@@ -5,7 +5,7 @@ use crate::child::device::executor::Executor;
 use warpgauge_device::{Context, DeviceError, PreparedLaunch, TextureObject};
 use warpgauge_model::TextureLayout;
 
-/// An argument that is a texture object.
+/// An argument of a launch that is a texture object.
 pub(super) struct BoundTexture {
     context: Context,
     argument: usize,

@@ -53,7 +53,7 @@ pub(crate) struct Use {
     pub poisoned: bool,
 }
 
-/// One buffer of a job.
+/// A device buffer of a job, with its guard bands.
 pub(crate) struct JobBuffer<'job> {
     pub spec: &'job BufferSpec,
     memory: DeviceBuffer,
@@ -446,7 +446,8 @@ pub(crate) fn bytes_of(spec: &BufferSpec) -> JobResult<u64> {
     let elements = spec.shape.iter().try_fold(1u64, |product, &extent| product.checked_mul(extent));
     let bytes = elements.and_then(|elements| elements.checked_mul(spec.dtype.size() as u64));
     bytes.filter(|&bytes| isize::try_from(bytes).is_ok()).ok_or_else(|| {
-        let text = format!("{} of shape {:?} is larger than any memory", spec.name, spec.shape);
+        let text =
+            format!("{} of shape {:?} is larger than the address space", spec.name, spec.shape);
         Failed::new(FailureCode::OutOfMemory, text, Blame::Candidate)
     })
 }

@@ -13,13 +13,13 @@ use warpgauge_validate::POISON_BYTE;
 /// Minimum size of content that a kernel on the device generates, bytes.
 const DEVICE_INIT_BYTES: u64 = 64 << 10;
 
-/// Number of bytes that one task compares.
+/// Number of bytes that one parallel task compares.
 const COMPARED_BYTES: usize = 1 << 20;
 
 /// Seed of the random numbers in a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seed {
-    /// Numbers from the contract's seed.
+    /// The numbers come from the contract's seed.
     Contract,
     /// Numbers from a seed that the submitter does not know; the generator may differ from the
     /// contract's.

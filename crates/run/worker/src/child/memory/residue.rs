@@ -4,7 +4,7 @@ use super::buffers::JobBuffer;
 use super::variables::Variables;
 use warpgauge_device::{DeviceBuffer, Module};
 
-/// Data of a job on the device.
+/// Data of a job that are still on the device.
 #[derive(Default)]
 pub(crate) struct Residue {
     pub modules: Vec<(Module, Variables)>,

@@ -22,7 +22,7 @@ impl<'a> Writes<'a> {
         self.tools
     }
 
-    /// Queues the writes.
+    /// Queues the collected writes.
     pub(crate) fn send(self) -> Result<(), DeviceError> {
         let Tools { support, stream, .. } = self.tools;
         support.write(&self.contents, stream)

@@ -153,7 +153,7 @@ fn collect(
     facts.missing.clone_from(&plan.refused);
     if plan.passes > wanted.max_passes as usize {
         let text = format!(
-            "the metrics take {} passes, and {} are allowed; request fewer metrics",
+            "the metrics need {} passes, but at most {} are allowed; request fewer metrics",
             plan.passes, wanted.max_passes
         );
         return Ok(Err(CuptiError::local("plan the passes", Cause::TooManyPasses, text)));

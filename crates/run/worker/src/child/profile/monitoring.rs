@@ -41,7 +41,7 @@ const MAX_BATCH: u64 = 400;
 /// Minimum duration of a batch; shorter batches grow.
 const BATCH_TIME: Duration = Duration::from_millis(2);
 
-/// Number of launches of the empty kernel.
+/// Number of launches from which the period of an empty kernel is measured.
 const EMPTY_LAUNCHES: u32 = 2000;
 
 /// Monitors the GPU while the job's kernel runs. Another run times and verifies the kernel.
@@ -168,7 +168,7 @@ impl Belt<'_> {
             let (first, last) = moved?;
             self.stream.synchronize().map_err(blame)?;
             let Ok(read) = read else {
-                let text = "the thread that reads the monitoring failed".to_owned();
+                let text = "the thread that takes the readings failed".to_owned();
                 return Err(Failed::new(FailureCode::InternalError, text, Blame::Environment));
             };
             Ok(read.map(|(values, window)| described(values, window, first, last)))
@@ -185,7 +185,7 @@ impl Belt<'_> {
         is_over: impl Fn() -> bool,
     ) -> JobResult<(Mark, Mark)> {
         let [even, odd, ..] = self.events.events() else {
-            let text = "there are no events to mark batches with".to_owned();
+            let text = "no events are available to mark batches".to_owned();
             return Err(Failed::new(FailureCode::InternalError, text, Blame::Environment));
         };
         let (mut own, mut other) = (even, odd);

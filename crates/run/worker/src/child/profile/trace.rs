@@ -111,7 +111,7 @@ fn timeline(
     })
 }
 
-/// Performs work while the tool observes.
+/// Performs work while the tool observes this process.
 fn seen(
     executor: &mut Executor,
     work: impl FnOnce(&mut Executor) -> JobResult<()>,

@@ -44,7 +44,7 @@ fn broken(what: &str, error: &dyn Display) -> Failed {
     Failed::new(FailureCode::WorkerUnavailable, text, Blame::Environment)
 }
 
-/// Why a request failed.
+/// Reason why a judge's request failed.
 enum Refused {
     Device(DeviceError),
     Other(Failed),

@@ -53,7 +53,7 @@ impl Judge for NoJudge {
     }
 }
 
-/// Result of a batch.
+/// Result of a batch of launches.
 pub(in crate::child) struct Batch {
     /// Time of each launch, milliseconds.
     pub samples_ms: Vec<f32>,

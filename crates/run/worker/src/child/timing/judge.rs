@@ -20,7 +20,7 @@ pub(in crate::child) struct Audit {
     pub under_load: bool,
 }
 
-/// State of a verification.
+/// State of the verification of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::child) enum Verification {
     /// The launch is correct.
@@ -31,12 +31,12 @@ pub(in crate::child) enum Verification {
     Queued,
 }
 
-/// Result of a verification on the device.
+/// Result of verifying a launch on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::child) enum OnDevice {
     /// The launch is correct.
     Right,
-    /// The host must decide.
+    /// The device cannot decide, so the host must verify the launch.
     Unclear,
 }
 
@@ -87,7 +87,7 @@ pub(in crate::child) trait Judge {
     }
 }
 
-/// Purpose of launches.
+/// Purpose of a series of launches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// The kernel warms up, and keeps its variables.

@@ -75,7 +75,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Queues the launch after [`Self::prepare`].
+    /// Queues the launch that [`Self::prepare`] has prepared.
     pub(in crate::child) fn launch(
         &mut self,
         arm: &mut LoadedProgram,

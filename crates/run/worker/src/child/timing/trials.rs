@@ -51,10 +51,10 @@ const HISTORY_S: f64 = 0.5;
 /// seldom recurs in all of them.
 const CONFIRMING: usize = 9;
 
-/// Number of launches of the empty kernel.
+/// Number of launches from which the time of an empty kernel is measured.
 const EMPTY_LAUNCHES: usize = 40;
 
-/// Result of a measurement.
+/// Result of timing a kernel.
 #[derive(Default)]
 pub(crate) struct Measured {
     /// Time of each launch, milliseconds, in launch order.
@@ -75,7 +75,7 @@ pub(crate) struct Measured {
     pub load: Option<LoadFacts>,
 }
 
-/// A pending health query.
+/// A query of the GPU's health that is still running.
 type Asked = JoinHandle<GpuHealth>;
 
 /// Health of the GPU at the first timed launch and after the last, queried in the background.
@@ -90,7 +90,7 @@ impl Health {
     }
 }
 
-/// Warms up and measures according to the plan.
+/// Warms up and times the kernel according to the plan.
 pub(crate) fn measure(
     rig: &mut Rig<'_, '_>,
     arm: &mut LoadedProgram,

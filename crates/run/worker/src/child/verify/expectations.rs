@@ -12,15 +12,15 @@ use warpgauge_device::{MappedFile, Staging};
 use warpgauge_model::FailureCode;
 use warpgauge_validate::Filling;
 
-/// Expected outputs, by buffer.
+/// Expected outputs, each with the index of its buffer.
 pub(crate) type Expectations = Vec<(usize, Expected)>;
 
-/// Returns the expected elements, by buffer.
+/// Returns the expected elements, each with the index of the buffer.
 pub(crate) fn elements(expected: &Expectations) -> Vec<(usize, &[u8])> {
     expected.iter().map(|(buffer, expected)| (*buffer, expected.bytes())).collect()
 }
 
-/// Expected content of a buffer.
+/// Expected content of an output buffer.
 pub(crate) enum Expected {
     File(ExpectedFile),
     /// Computed by a reference. The reference's output had this filling before.

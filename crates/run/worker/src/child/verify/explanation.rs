@@ -21,7 +21,7 @@ use warpgauge_validate::{Filling, Reason, ReasonCode, ResolvedTolerance};
 /// Number of launches that are compared with the first one.
 const REPEATS: usize = 6;
 
-/// Time after which no more launches are made.
+/// Time limit for starting repeated launches.
 const REPEAT_TIME: Duration = Duration::from_millis(300);
 
 /// Minimum number of runs of a reference, made even after [`REPEAT_TIME`] because one run may

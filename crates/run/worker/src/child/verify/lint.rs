@@ -16,7 +16,7 @@ use warpgauge_validate::{ArgumentContents, OutputFacts, Weakness};
 /// Maximum size of an input that the lint reads, bytes.
 const LINT_INPUT_BYTES: usize = 16 << 20;
 
-/// Returns the contract's weaknesses.
+/// Returns the ways in which a kernel could pass the contract without doing the work.
 pub(crate) fn weaknesses(
     executor: &Executor,
     buffers: &mut [JobBuffer<'_>],

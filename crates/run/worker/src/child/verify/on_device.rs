@@ -237,7 +237,7 @@ impl<'a> DeviceCheck<'a> {
     }
 }
 
-/// Queued checks of one launch.
+/// Queued checks of a launch: of its outputs, guard bands and inputs.
 struct Compared {
     surroundings: Surroundings,
     /// The first element of each output that is not near its expectation.
@@ -265,11 +265,11 @@ struct Queued {
     findings: PendingFindings,
 }
 
-/// Outputs of one launch, on the device.
+/// Copies of the outputs of one launch, on the device.
 struct Kept {
     /// Index of each buffer, and the position at which its content begins, bytes.
     places: Vec<(usize, usize)>,
-    /// Total size, bytes.
+    /// Total size of the copies, bytes.
     bytes: usize,
 }
 
@@ -288,6 +288,6 @@ fn copied(
 }
 
 fn no_scratch() -> Failed {
-    let text = "there is no memory to keep outputs in".to_owned();
+    let text = "no memory is available to hold the outputs".to_owned();
     Failed::new(FailureCode::InternalError, text, Blame::Environment)
 }

@@ -80,7 +80,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
         }
     }
 
-    /// The connection to the server.
+    /// Returns the connection to the server.
     pub(crate) fn link(&self) -> &'a RefCell<&'l mut Link> {
         self.link
     }

@@ -17,7 +17,7 @@ use warpgauge_contract::Role;
 use warpgauge_device::Staging;
 use warpgauge_validate::{Filling, Nudge};
 
-/// The references of a job.
+/// The reference kernels of a job.
 pub(crate) struct ReferenceKernels<'a> {
     checks: &'a Checks,
     residue: &'a mut Residue,

@@ -97,7 +97,7 @@ impl Surroundings {
     }
 }
 
-/// The inspection that checks an input.
+/// The inspection that checks an input: the common one, or a separate one.
 enum Looked {
     /// The common inspection checks the input, as the range with this index.
     Here(usize),

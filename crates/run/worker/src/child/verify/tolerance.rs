@@ -216,7 +216,7 @@ fn given_for(checks: &Checks, buffer: usize) -> Option<&Tolerance> {
     checks.open.iter().find(|(open, _)| *open == buffer)?.1.as_ref()
 }
 
-/// Stores the tolerance of an output.
+/// Stores the tolerance that was determined for an output.
 fn settle(checks: &mut Checks, buffer: usize, tolerance: ResolvedTolerance) {
     if let Some((_, own)) = checks.tolerances.0.iter_mut().find(|(checked, _)| *checked == buffer) {
         *own = tolerance;

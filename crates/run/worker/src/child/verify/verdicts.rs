@@ -33,7 +33,7 @@ pub(crate) struct Otherwise<'a> {
     /// Name of the launch in a failure about unwritten elements.
     pub launch: &'a str,
     pub code: ReasonCode,
-    /// Prefix of the failure's message.
+    /// Beginning of the failure's message.
     pub when: String,
 }
 

@@ -2,7 +2,7 @@
 
 use warpgauge_validate::FillTrace;
 
-/// Traces of fillings, by buffer.
+/// Traces that fillings left in outputs, by buffer.
 #[derive(Default)]
 pub(crate) struct WriteTraces(Vec<(usize, FillTrace)>);
 

@@ -14,7 +14,7 @@ use warpgauge_shared_tensors::ExportedTensor;
 
 use super::{Memory, Piece, Refusal};
 
-/// Number of bytes copied at once.
+/// Number of bytes that are copied at once.
 const BUFFER_BYTES: u64 = 1 << 20;
 
 pub(super) struct HostMemory {
@@ -126,5 +126,8 @@ fn failed(bytes: u64, error: &io::Error) -> Refusal {
         }
         _ => FailureCode::OperatingSystem,
     };
-    Refusal::new(code, format!("cannot provide shared memory for a tensor of {bytes} bytes: {error}"))
+    Refusal::new(
+        code,
+        format!("cannot provide shared memory for a tensor of {bytes} bytes: {error}"),
+    )
 }

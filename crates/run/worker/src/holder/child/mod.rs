@@ -24,10 +24,10 @@ use device::DeviceMemory;
 use host::HostMemory;
 use warpgauge_shared_tensors::{CHUNK_BYTES, ExportedTensor};
 
-/// First argument of a holder.
+/// First argument of this program that starts a holder.
 pub const COMMAND: &str = "__holder";
 
-/// Arguments of the hidden subcommand.
+/// Arguments of the hidden subcommand `__holder`.
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true)]
 pub(crate) struct HolderArgs {
@@ -42,7 +42,7 @@ pub(crate) struct HolderArgs {
     pub(crate) directory: PathBuf,
 }
 
-/// Why a request failed. The process continues.
+/// Reason why a request failed. The process continues.
 pub(crate) struct Refusal {
     code: FailureCode,
     message: String,
@@ -152,7 +152,8 @@ fn answer(
     Ok(match request {
         ToHolder::Hello { version: VERSION } => FromHolder::Ready { version: VERSION },
         ToHolder::Hello { version } => {
-            let text = format!("the server uses version {version}, this holder version {VERSION}");
+            let text =
+                format!("the server uses version {version}, this holder uses version {VERSION}");
             return Err(Refusal::new(FailureCode::InternalError, text));
         }
         ToHolder::Create { id, bytes } => memory.create(id, bytes).map(|()| FromHolder::Done)?,

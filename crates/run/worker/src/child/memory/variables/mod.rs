@@ -109,7 +109,7 @@ fn on_gpu(module: &Module, linked: &[u8]) -> Result<Vec<Variable>, String> {
         };
         if range.bytes != bytes {
             return Err(format!(
-                "variable {name} has {bytes} bytes in the image, and {} for the driver",
+                "variable {name} has {bytes} bytes in the image, and {} according to the driver",
                 range.bytes
             ));
         }
