@@ -30,8 +30,9 @@ pub struct WorkOrder {
     pub owner: Owner,
 }
 
-/// The work of any kind of job. `G` is the work of a gate. For an executor it is the gate's plan,
-/// which contains the baseline. For a service it is the request, which may name a stored baseline.
+/// The work of a job, of any kind. `G` is the work of a gate. For an executor it is the gate's
+/// plan, which contains the baseline. For a service it is the request, which may name a stored
+/// baseline.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobWork<G = GatePlan> {
@@ -168,7 +169,8 @@ impl JobOutcome {
         self.kernel_result()?.runtime_stats.as_ref().map(|stats| stats.median)
     }
 
-    /// Returns the evaluation that represents the outcome where only one is shown.
+    /// Returns the report of the kernel or of the first candidate. `None` for a sweep and for a
+    /// gate.
     pub fn evaluation(&self) -> Option<EvaluateResponse> {
         match self {
             Self::Evaluated(report) => Some((**report).clone()),

@@ -25,7 +25,7 @@ pub struct CounterAccess {
     /// Reason why the counters cannot be read. `None` if nothing that is known in advance prevents
     /// it.
     pub refused: Option<Unavailable>,
-    /// Reason why this process may or may not read them, or why this is unknown.
+    /// Reason why this process may or may not read the counters, or why this is unknown.
     pub because: String,
     /// Running programs that may hold the counters, with their process numbers.
     pub readers: Vec<String>,
@@ -40,7 +40,8 @@ pub fn access() -> CounterAccess {
     CounterAccess { refused, because, readers: readers() }
 }
 
-/// Returns why the counters are inaccessible, if they are, and an explanation in either case.
+/// Returns why the counters are inaccessible (`None` if they are accessible), and an explanation in
+/// either case.
 fn judge(parameters: Option<&str>, root: bool, capable: bool) -> (Option<Unavailable>, String) {
     match parameters.map(admin_only) {
         None => {

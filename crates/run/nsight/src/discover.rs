@@ -26,7 +26,7 @@ pub enum ToolName {
     Nsys,
     /// Converts the data of `nsys` into a report.
     QdstrmImporter,
-    /// Memory, race, initialisation and synchronisation checks.
+    /// Checks memory accesses, races, initialisation and synchronisation.
     ComputeSanitizer,
     /// Extracts the contents of cubins and fatbins.
     Cuobjdump,
@@ -57,7 +57,7 @@ impl ToolName {
         }
     }
 
-    /// Returns how to install the program.
+    /// Returns instructions to install the program.
     pub fn remedy(self) -> &'static str {
         match self {
             Self::Ncu => "install Nsight Compute, or name its directory in tools.path",
@@ -265,7 +265,8 @@ fn beside_nsys(nsys: &Path) -> Vec<PathBuf> {
     [above(&real), above(nsys)].into_iter().flatten().flat_map(|root| importers(&root)).collect()
 }
 
-/// Returns the directories of an installation of Nsight Systems with programs that process reports.
+/// Returns the directories in which an installation of Nsight Systems keeps the programs that
+/// process reports.
 fn importers(root: &Path) -> Vec<PathBuf> {
     let mut found = newest(root, "host-linux");
     found.extend(newest(root, "linux-desktop"));

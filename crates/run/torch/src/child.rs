@@ -19,7 +19,7 @@ use warpgauge_sandbox::program::{ChildProgram, Environment};
 use warpgauge_sandbox::python;
 use warpgauge_sandbox::whole_program::{self, AttachedTool, ProgramGrants, ProgramLimits};
 
-/// First argument of the program that selects this child.
+/// First argument with which this program becomes a Python interpreter with PyTorch.
 pub const COMMAND: &str = "__torch";
 
 /// Python source that the interpreter runs.

@@ -18,7 +18,7 @@ use warpgauge_sandbox::calls::{ChildKind, allow_only};
 use warpgauge_sandbox::enforcement::{self, FileAccess, ResourceLimits};
 use warpgauge_sandbox::{device_worker, handed};
 
-/// First argument of the program that selects this child.
+/// First argument with which this program becomes a judge process.
 pub const COMMAND: &str = "__torch-judge";
 
 /// Marker bytes. Each accompanies the descriptors of a runner, of a file, or of [`DeviceNoise`].

@@ -36,8 +36,8 @@ pub struct RunnerGate {
     next: u32,
     /// Number of calls that received their key before `waits` became true.
     calls: u32,
-    /// Number of those calls that waited for the device, and so could not be queued completely
-    /// before they began.
+    /// Number of the counted calls that waited for the device, and so could not be queued
+    /// completely before they began.
     waited: u32,
     /// Maximum wait for a call to be queued. A call that takes longer is assumed to wait for the
     /// device, which waits for the key.

@@ -268,9 +268,9 @@ pub(crate) enum Question<'a> {
         image: &'a str,
     },
     Run,
-    /// Makes the calls once more, and traces the device.
+    /// Makes the prepared calls once more, and traces the device.
     Trace,
-    /// Makes the calls once more, while a tool profiles them.
+    /// Makes the prepared calls once more, while a tool profiles them.
     Count,
     Times,
 }

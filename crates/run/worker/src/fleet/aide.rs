@@ -73,7 +73,7 @@ impl Aide {
         }
     }
 
-    /// Makes workers that are returned from now on end, instead of being kept.
+    /// From now on, ends workers that are returned, instead of keeping them.
     pub(super) fn close(&self) {
         self.lock().closing = true;
     }

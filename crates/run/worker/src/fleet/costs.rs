@@ -21,7 +21,7 @@ const THROUGHPUTS_MS: f64 = 170.0;
 /// milliseconds.
 const OPEN_MS: f64 = 1.0;
 
-/// Times of sets of metrics on a device, the most recently used first.
+/// Times of reading sets of metrics on a device, most recently used first.
 #[derive(Debug, Default)]
 pub(super) struct Costs(VecDeque<(Vec<String>, f64)>);
 

@@ -105,7 +105,7 @@ impl Profilers {
         }
     }
 
-    /// Makes workers that are returned from now on end, instead of being kept.
+    /// From now on, ends workers that are returned, instead of keeping them.
     pub(super) fn close(&self) {
         self.all.iter().for_each(|profiler| profiler.aide.close());
     }

@@ -79,7 +79,7 @@ impl Sealing {
         }
     }
 
-    /// Makes workers that are returned from now on end, instead of being kept.
+    /// From now on, ends workers that are returned, instead of keeping them.
     pub(super) fn close(&self) {
         self.judge.close();
         self.reference.close();

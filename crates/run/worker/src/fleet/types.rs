@@ -67,7 +67,7 @@ pub enum FleetError {
          (`cargo build -p warpgauge-emulator`) and name its library in WARPGAUGE_EMULATOR"
     )]
     NoDevice {
-        /// The problem with the driver.
+        /// Description of the problem with the driver.
         reason: String,
     },
     /// The configuration requires GPUs, and the driver is missing or fails.
@@ -76,7 +76,7 @@ pub enum FleetError {
          emulator"
     )]
     NoDriver {
-        /// The problem with the driver.
+        /// Description of the problem with the driver.
         reason: String,
     },
     /// The configuration requires the emulator, and its library is missing.
@@ -87,7 +87,7 @@ pub enum FleetError {
     NoEmulator,
     #[error("the emulator cannot be used: {reason}")]
     Emulator {
-        /// The problem with the emulator.
+        /// Description of the problem with the emulator.
         reason: String,
     },
     /// The configuration names a GPU that does not exist.

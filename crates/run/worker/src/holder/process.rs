@@ -25,8 +25,8 @@ use crate::holder::child::COMMAND;
 use crate::holder::protocol::{FILE, FromHolder, ToHolder, VERSION};
 use warpgauge_shared_tensors::{HolderError, TensorLocation, TensorRegistry};
 
-/// Time limit for one answer. The slowest answers are the first, after creating a CUDA context, and
-/// those that copy data.
+/// Time limit for one answer. The slowest answers are the first one, which follows the creation of
+/// a CUDA context, and those that copy data.
 const ANSWER: Duration = Duration::from_secs(60);
 
 /// Settings for starting the holder of a device or of host memory.

@@ -56,16 +56,16 @@ pub enum TaskOutcome {
     Traced(TracedRun),
     /// Result of launches that the driver monitored.
     Monitored(MonitoredRun),
-    /// No result: the judge of the launches reports it.
+    /// The task has no result of its launches, because their judge reports it.
     Served,
 }
 
 /// Treatment of the variables and constants of a kernel's modules before each timed launch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VariablesKept {
-    /// The worker restored their content after loading.
+    /// The worker restored the content that the variables had after loading.
     PutBack,
-    /// The worker restored nothing, because it does not know all of them; the text gives the
+    /// The worker restored nothing, because it does not know all variables; the text gives the
     /// reason.
     NotKnown(String),
 }
@@ -87,7 +87,7 @@ pub struct EvaluatedRun {
     pub health: Option<[GpuHealth; 2]>,
     /// Settings of the GPU.
     pub settings: Option<GpuSettings>,
-    /// Median time of an empty kernel, measured the same way, milliseconds.
+    /// Median time of an empty kernel, measured in the same way as the samples, milliseconds.
     pub empty_launch_ms: Option<f64>,
     /// Whether each timed launch got inputs that no earlier launch had.
     pub inputs_moved: bool,
@@ -217,12 +217,12 @@ pub struct AuditFacts {
 /// Timed launches that were judged by a process in which the kernel never ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedFacts {
-    /// Indices of these launches in the samples, ascending.
+    /// Indices of the judged launches in the samples, ascending.
     pub launches: Vec<u32>,
     /// Number of launches handed over to the judge, including those of measurements that were
     /// repeated.
     pub turns: u32,
-    /// Number of these launches that the judge verified.
+    /// Number of the handed-over launches that the judge verified.
     pub verified: u32,
     /// Why there are no sealed launches although the plan requests some.
     pub unavailable: Option<String>,
@@ -239,7 +239,7 @@ impl SealedFacts {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadFacts {
     pub launches: u64,
-    /// Number of these launches that were verified.
+    /// Number of load launches that were verified.
     pub verified: u32,
     /// Fraction (0–1) of the wall time of all timed launches, verification included, in which the
     /// device was under load. The timed launches count as load.

@@ -27,7 +27,7 @@ pub struct JudgePlan {
 /// Tasks that a judge can perform on launches of other processes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum JudgedTask {
-    /// Launches and verifies; times if the plan requests it.
+    /// Launches and verifies the program; times it if the plan requests it.
     Evaluate(Box<EvaluatePlan>),
     /// Times the program and a candidate side by side.
     Pair(Box<PairPlan>),

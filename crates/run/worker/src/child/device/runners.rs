@@ -182,9 +182,9 @@ fn out_of_turn(answer: &FromRunner) -> Refusal {
 pub(crate) struct RemoteProgram {
     runner: Rc<RefCell<Runner>>,
     index: usize,
-    /// Why the state of its modules cannot be restored; `None` if it can.
+    /// Why the state of the program's modules cannot be restored; `None` if it can.
     unlisted: Option<String>,
-    /// Whether its modules may keep any state between launches.
+    /// Whether the program's modules may keep any state between launches.
     keeps_state: bool,
     /// Whether the runner restores variables before the next launch.
     forgets: bool,

@@ -20,7 +20,7 @@ pub(crate) struct BoundMap {
 }
 
 impl BoundMap {
-    /// Encodes argument `argument`, a map of buffer `buffer` at `address`.
+    /// Encodes a tensor map of the buffer `buffer` at `address`, for the argument `argument`.
     ///
     /// # Errors
     /// Fails if the device has no TMA, or the driver rejects the map.

@@ -150,7 +150,7 @@ pub(crate) fn is_random(content: &BufferContent) -> bool {
     matches!(content, BufferContent::Init(init) if init.kind.is_random())
 }
 
-/// Returns the content with other random numbers.
+/// Returns the description of the content, with the random numbers that `seed` selects.
 fn seeded(init: &TensorInit, seed: Seed) -> TensorInit {
     match seed {
         Seed::Contract => init.clone(),

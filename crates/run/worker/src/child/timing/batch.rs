@@ -34,9 +34,10 @@ pub(in crate::child) struct Rig<'a, 'job> {
 /// Whether a kernel's variables keep their content from launch to launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::child) enum Memory {
-    /// They keep it, as in production use. The kernel must be correct nevertheless.
+    /// The variables keep their content, as in production use. The kernel must be correct
+    /// nevertheless.
     Kept,
-    /// They are reset, so that no kernel can count launches, replay results or skip work.
+    /// The variables are reset, so that no kernel can count launches, replay results or skip work.
     Wiped,
 }
 

@@ -43,8 +43,8 @@ pub(in crate::child) struct Inputs {
 }
 
 impl Inputs {
-    /// Starts with the contract's inputs. `may_move`: whether other random numbers may replace
-    /// them.
+    /// Prepares the choice of inputs, which begins with the contract's inputs. `may_move`: whether
+    /// other random numbers may replace them.
     pub(in crate::child) fn new(buffers: &[JobBuffer<'_>], may_move: bool) -> Self {
         Self {
             secret: Secret::new(),
@@ -93,7 +93,7 @@ impl Inputs {
         TimedLaunch { cache, wipe_shared: wiped && !self.are_all_moving(buffers) }
     }
 
-    /// Makes each later launch get new random numbers, if inputs may change.
+    /// Gives each later launch new random numbers, if inputs may change.
     pub(in crate::child) fn leave_contract(&mut self) {
         self.secret_ones = true;
     }

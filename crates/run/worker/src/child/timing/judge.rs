@@ -97,7 +97,7 @@ pub(crate) enum Phase {
     Timed,
     /// The kernel keeps its variables, in a long series of launches.
     Lasting,
-    /// The last launches of that series.
+    /// The last launches of the series in which the kernel keeps its variables.
     Last,
 }
 

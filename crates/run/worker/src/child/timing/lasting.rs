@@ -17,8 +17,8 @@ use crate::protocol::{LastingFacts, TrialPlan};
 /// launches.
 const ON_THE_WAY: usize = 12;
 
-/// Number of first launches that need no further verification: launches one and two, and the
-/// verified launches of the warm-up.
+/// Number of launches at the start of the series that are not verified, because as many earlier
+/// launches were: launches one and two, and the verified launches of the warm-up.
 const VERIFIED_BEFORE: usize = 2 + HISTORY_LAUNCHES;
 
 /// Number of launches at the end of the series, all of which are verified.

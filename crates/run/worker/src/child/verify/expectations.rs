@@ -48,7 +48,7 @@ pub(crate) struct ExpectedFile {
 }
 
 impl ExpectedFile {
-    /// Opens the expected content of `spec` for these inputs.
+    /// Opens the file of expected content of the buffer `spec`, at the content for these inputs.
     ///
     /// # Errors
     /// Fails if the file cannot be read, or has no content for these inputs.

@@ -56,8 +56,8 @@ pub(crate) fn later(
     }
 }
 
-/// Explains the failure of a kernel that is wrong at its first launch. Returns `Ok` if there is no
-/// further explanation.
+/// Explains the failure of a kernel that is wrong at its first launch. Returns `Ok` if no
+/// explanation is found.
 pub(crate) fn first(
     rig: &mut Rig<'_, '_>,
     program: &mut LoadedProgram,
@@ -79,7 +79,7 @@ pub(crate) fn first(
     }
 }
 
-/// Returns why the first launch is wrong, if further launches show it.
+/// Returns why the first launch is wrong, if repeated launches show it.
 fn why(
     rig: &mut Rig<'_, '_>,
     program: &mut LoadedProgram,

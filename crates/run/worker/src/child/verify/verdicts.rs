@@ -140,8 +140,8 @@ impl<'a> OutputVerdicts<'a> {
         standing.add(buffers[buffer].spec.dtype, contents, tolerance)
     }
 
-    /// Returns whether it is unknown, after one launch, if the wrong elements of an output were
-    /// never written.
+    /// Returns whether one launch does not suffice to decide if the wrong elements of an output
+    /// were never written.
     pub(crate) fn is_open(&self, check: &OutputCheck) -> bool {
         let comparison = &check.comparison;
         !comparison.passed

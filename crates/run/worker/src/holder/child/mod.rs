@@ -24,7 +24,7 @@ use device::DeviceMemory;
 use host::HostMemory;
 use warpgauge_shared_tensors::{CHUNK_BYTES, ExportedTensor};
 
-/// First argument of this program that starts a holder.
+/// First argument with which this program becomes a holder of tensors.
 pub const COMMAND: &str = "__holder";
 
 /// Arguments of the hidden subcommand `__holder`.
