@@ -425,8 +425,8 @@ impl RunnerSession {
 
     /// Frees the device memory that the runner does not use, and holds `padding` bytes until the
     /// next call of this function. Later calls then allocate at other addresses of the device. The
-    /// last argument is the handle and the size in bytes of memory that the runner opens in place
-    /// of the memory that it has open.
+    /// last argument describes memory that the runner opens in place of its open memory: the
+    /// handle, and the size in bytes.
     ///
     /// # Errors
     /// Fails if the runner cannot allocate or open the memory.

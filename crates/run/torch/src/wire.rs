@@ -208,8 +208,8 @@ pub(crate) enum Question<'a> {
     },
     Parameters,
     Suggest,
-    /// Requests the result of a call of a copy of the object, with tensors of these layouts filled
-    /// with zeros, or with the submission's own arguments.
+    /// Requests the result of a call of a copy of the object. The tensors of the call have these
+    /// layouts and are filled with zeros; otherwise, the submission's own arguments are used.
     Probe {
         arguments: Option<&'a TreeOf<super::session::TensorLayout>>,
         seed: u64,

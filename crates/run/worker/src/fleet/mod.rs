@@ -53,7 +53,7 @@ pub use types::{
 };
 
 /// Maximum number of jobs that run beside another owner's job on the emulated device. By default,
-/// each has half of the host's memory.
+/// each process has up to half of the host's memory for the device, at most 16 GiB.
 const BESIDE: usize = 1;
 
 /// Time that an owner waits for the emulated device before its job runs beside another.

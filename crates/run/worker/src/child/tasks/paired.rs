@@ -29,11 +29,12 @@ use warpgauge_validate::{Filling, Reason, ReasonCode};
 /// Limit of the distance that the content of a buffer moves between blocks, bytes.
 const MAX_SHIFT: usize = 2 << 20;
 
-/// Launches of each kernel in the batch before a block's timed launches. One launch precedes that
-/// batch, because the first launch after loading is slow.
+/// Number of launches of each kernel in the batch before a block's timed launches. One launch
+/// precedes that batch, because the first launch after loading is slow.
 const UNTIMED: usize = 3;
 
-/// Time below which a kernel gets [`SHORT_FACTOR`] times as many launches per slot, milliseconds.
+/// Time per launch below which a kernel makes [`SHORT_FACTOR`] times as many launches per slot,
+/// milliseconds.
 const SHORT_MS: f32 = 0.025;
 const SHORT_FACTOR: usize = 4;
 
