@@ -29,7 +29,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Reason why there is no configuration. The operator can correct every one.
+/// Reason why the configuration cannot be loaded. The operator can correct every such error.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.

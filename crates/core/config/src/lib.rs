@@ -37,7 +37,7 @@ pub struct Config {
     pub log: LogConfig,
 }
 
-/// `[server]`
+/// Settings of the table `[server]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerConfig {
@@ -80,7 +80,7 @@ impl ServerConfig {
     }
 }
 
-/// `[devices]`
+/// Settings of the table `[devices]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DevicesConfig {
@@ -96,7 +96,7 @@ pub struct DevicesConfig {
     pub device_metrics: bool,
 }
 
-/// `[compile]`
+/// Settings of the table `[compile]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CompileConfig {
@@ -108,14 +108,14 @@ pub struct CompileConfig {
     pub triton_spares: usize,
 }
 
-/// `[measure]`
+/// Settings of the table `[measure]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasureConfig {
     pub min_warmup_s: f64,
 }
 
-/// `[tools]`
+/// Settings of the table `[tools]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolsConfig {
@@ -124,7 +124,7 @@ pub struct ToolsConfig {
     pub clock_control: String,
 }
 
-/// `[limits]`
+/// Settings of the table `[limits]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsConfig {
@@ -141,7 +141,7 @@ pub struct LimitsConfig {
     pub max_function_result_bytes: u64,
 }
 
-/// `[tensors]`
+/// Settings of the table `[tensors]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TensorsConfig {
@@ -153,7 +153,7 @@ pub struct TensorsConfig {
     pub shared_dir: String,
 }
 
-/// `[storage]`
+/// Settings of the table `[storage]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StorageConfig {
@@ -167,11 +167,11 @@ pub struct StorageConfig {
     pub artifacts_max_bytes: u64,
 }
 
-/// `[log]`
+/// Settings of the table `[log]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogConfig {
     pub level: String,
-    /// `text` or `json`.
+    /// Format of log messages: `text` or `json`.
     pub format: String,
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use warpgauge_code::listing::{CodeLanguage, LinkedInstruction};
 
-/// Source of a job's kernel, and the instructions that the compiler made from each line.
+/// Source of a job's kernel, with the instructions that the compiler generated from each line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelCodeView {
     /// Id of the job.
@@ -20,7 +20,7 @@ pub struct KernelCodeView {
 /// Submitted source file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SourceText {
-    /// Name that instructions refer to.
+    /// Name of the file, as in the `file` field of instructions.
     pub name: String,
     /// Content.
     pub text: String,
@@ -34,7 +34,7 @@ pub struct CodeListing {
     /// Instructions in the order of the code.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instructions: Vec<LinkedInstruction>,
-    /// Whether the code has more instructions than the answer, which has at most 16,384.
+    /// Whether the code has more instructions than this list, which contains at most 16,384.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
     /// Reason why there are no instructions, with a remedy.

@@ -35,7 +35,8 @@ pub struct JobView {
     /// Number of timed launches so far in the current run, or of blocks, if two kernels are timed
     /// side by side. After the end, the number of samples in `result`.
     pub trials_done: u32,
-    /// Number of starts. It exceeds 1 if a server or its machine went down during the job.
+    /// Number of times that the job was started. It exceeds 1 if a server or its machine went down
+    /// during the job.
     #[serde(default)]
     pub attempt: u32,
     /// Label that the caller gave to the job.
@@ -90,7 +91,7 @@ pub struct JobSummary {
     pub idempotency_key: Option<String>,
     /// Priority, -100 to 100. Jobs of higher priority run before others of the same caller.
     pub priority: i16,
-    /// Number of starts.
+    /// Number of times that the job was started.
     pub attempt: u32,
     /// Time of acceptance, seconds since the Unix epoch.
     pub created_at: f64,
@@ -126,9 +127,9 @@ pub struct JobEvent {
     pub job_id: String,
     /// State of the job.
     pub state: JobState,
-    /// Stage of the job, in more detail than the state.
+    /// Stage of the job, which is more detailed than the state.
     pub stage: JobStage,
-    /// Number of starts.
+    /// Number of times that the job was started.
     pub attempt: u32,
     /// Number of timed launches so far in the current run, or of blocks, if two kernels are timed side by side.
     pub trials_done: u32,

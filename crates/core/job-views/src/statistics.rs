@@ -36,9 +36,9 @@ pub struct Durations {
     pub count: u64,
     /// Sum of the durations.
     pub total_s: f64,
-    /// Shortest duration; 0 without an event.
+    /// Shortest duration; 0 if there were no events.
     pub min_s: f64,
-    /// Longest duration; 0 without an event.
+    /// Longest duration; 0 if there were no events.
     pub max_s: f64,
 }
 
@@ -82,9 +82,9 @@ pub struct ProfilingStatistics {
 /// Use of the devices.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceStatistics {
-    /// Number of leases that began.
+    /// Number of device leases that began.
     pub acquisitions: u64,
-    /// Number of leases that ended.
+    /// Number of device leases that ended.
     pub releases: u64,
     /// Durations of jobs' waits for a device.
     pub wait: Durations,

@@ -67,7 +67,7 @@ pub struct ToolReport {
 pub struct Tooling {
     /// NVIDIA's tools and libraries, Triton and PyTorch.
     pub tools: Vec<ToolReport>,
-    /// Running programs that may hold the hardware counters, with their process ids.
+    /// Running programs that may use the hardware counters, with their process ids.
     pub counter_users: Vec<String>,
     /// Warnings about security weaknesses of this installation.
     #[serde(default)]
@@ -125,9 +125,9 @@ impl Warning {
 pub struct DeviceTooling {
     /// CUDA ordinal.
     pub id: u32,
-    /// Whether hardware counters can be read, as far as is known without reading them.
+    /// Whether hardware counters can be read. This is determined without reading them.
     pub counters: Capability,
-    /// Sources of device metrics, the best first.
+    /// Sources of device metrics, from best to worst.
     pub sources: Vec<SourceCapability>,
     /// Memory and race checks.
     pub sanitize: Capability,

@@ -27,7 +27,7 @@ pub struct CompareResponse {
     /// Statistics of the reference's launch times, milliseconds. The placeholder has zeros.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ref_runtime: Option<RuntimeStats>,
-    /// Verdict and times of `custom_kernel`, or of the first candidate.
+    /// Correctness and times of `custom_kernel`, or of the first candidate.
     pub kernel_exec_result: KernelExecResult,
     /// Product name of the device. The placeholder is `CPU`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,10 +45,10 @@ pub struct CompareResponse {
     /// on the CPU.
     #[serde(default)]
     pub verdict_by: VerdictBy,
-    /// Comparison of `custom_kernel`, or of the first candidate, with the reference by their times.
+    /// Comparison of the times of `custom_kernel`, or of the first candidate, with the reference's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<PairedComparison>,
-    /// Reason why there is no comparison of times.
+    /// Reason why the times were not compared. Absent if they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_compared: Option<String>,
     /// Sparse matrices that the contract names, with the content that was used.
@@ -60,16 +60,17 @@ pub struct CompareResponse {
     /// Fields of the request that are ignored, and fields that were missing and were filled in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<RequestWarning>,
-    /// Order by time of the reference (index 0) and of the candidates that were timed (from index 1). Absent if only
-    /// two kernels were compared.
+    /// Ranking by time of the reference (index 0) and of the candidates whose times were compared
+    /// (from index 1). Absent if only two kernels were compared, for torch kernels, and if no times
+    /// were compared, as on the emulated device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranking: Option<Ranking>,
-    /// Comparison of `custom_kernel`, or of the first candidate, with the reference by counts of one launch, on the
-    /// emulated device. Counts say nothing about times.
+    /// Comparison of the counts of one launch of `custom_kernel`, or of the first candidate, with
+    /// the reference's, on the emulated device. Counts say nothing about times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<CountedComparison>,
-    /// Order by counts, on the emulated device, of the reference (index 0) and of the correct candidates (from index
-    /// 1). Absent if only two kernels were compared.
+    /// Ranking by counts, on the emulated device, of the reference (index 0) and of the correct
+    /// candidates (from index 1). Absent if only two kernels were compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counted_ranking: Vec<CountedRank>,
     /// Evaluation of the reference.
@@ -116,10 +117,10 @@ pub struct CandidateReport {
     pub name: String,
     /// Evaluation of the candidate alone.
     pub evaluation: EvaluateResponse,
-    /// Comparison with the reference by times.
+    /// Comparison of the candidate's times with the reference's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<PairedComparison>,
-    /// Reason why there is no comparison of times.
+    /// Reason why the times were not compared. Absent if they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_compared: Option<String>,
     /// Whether the candidate has the same machine code as the reference, apart from names. Absent if the codes cannot
@@ -130,7 +131,8 @@ pub struct CandidateReport {
     /// then agree in every byte that affects execution. The outputs were checked nevertheless.
     #[serde(default)]
     pub same_image: bool,
-    /// Comparison with the reference by counts of one launch, on the emulated device. Counts say nothing about times.
+    /// Comparison of the counts of one launch with the reference's, on the emulated device. Counts
+    /// say nothing about times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<CountedComparison>,
     /// Differences between the code of the candidate and that of the reference. Absent if both have the same machine
@@ -154,10 +156,10 @@ impl CandidateReport {
     }
 }
 
-/// One count, for both kernels.
+/// Count of one launch of the reference and of the candidate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CountComparison {
-    /// Name of the count in the emulator.
+    /// Name of the count in the emulated device.
     pub count: String,
     /// Count of the reference.
     pub reference: u64,

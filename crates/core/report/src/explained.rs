@@ -59,8 +59,8 @@ impl EvaluateResponse {
         }
     }
 
-    /// Returns the number of wrong elements of each wrong output. The elements are listed
-    /// elsewhere.
+    /// Returns the number of wrong elements of each wrong output, for at most [`MAX_OUTPUTS`]
+    /// outputs. Returns `None` if no output is wrong, or if a wrong output has only half precision.
     fn wrong_outputs(&self) -> Option<String> {
         let wrong = || self.validation.outputs.iter().filter(|(_, one)| !one.passed);
         if wrong().any(|(_, one)| one.half_precision) {

@@ -79,8 +79,8 @@ pub struct MeasurementReport {
     pub gpu: Option<GpuReport>,
     /// Batches of launches that were queued together, in order.
     pub batches: Vec<BatchReport>,
-    /// Reason why the time has no rank, although the outputs may be right. `runtime` is then absent, and nothing is
-    /// compared with the time.
+    /// Reason why the time is not ranked, although the outputs may be right. `runtime` is then
+    /// absent, and nothing is compared with the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unranked: Option<String>,
     /// Notes on the reliability of the times.
@@ -163,11 +163,11 @@ pub struct LoadReport {
 /// Clock rate over the timed launches.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockReport {
-    /// Mean over the batches, Hz.
+    /// Mean clock rate of the batches, Hz.
     pub mean_hz: f64,
-    /// Clock of the slowest batch, Hz.
+    /// Clock rate of the slowest batch, Hz.
     pub min_hz: f64,
-    /// Clock of the fastest batch, Hz.
+    /// Clock rate of the fastest batch, Hz.
     pub max_hz: f64,
 }
 
@@ -176,7 +176,7 @@ pub struct ClockReport {
 pub struct BatchReport {
     /// Number of timed launches.
     pub trials: u32,
-    /// Clock of the multiprocessors, Hz. Absent if the batch was too short to measure it.
+    /// Clock rate of the multiprocessors, Hz. Absent if the batch was too short to measure it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sm_clock_hz: Option<f64>,
 }

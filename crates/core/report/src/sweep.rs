@@ -91,7 +91,7 @@ pub struct SweepPoint {
     pub report: Option<Box<EvaluateResponse>>,
 }
 
-/// Result of a point, the best first.
+/// Result of a point, from best to worst.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -168,7 +168,7 @@ impl SweepTable {
     const MEASURES: [&str; 7] =
         ["status", "median_ms", "ci_low_ms", "ci_high_ms", "gbps", "gflops", "reason"];
 
-    /// Further columns if points have counts.
+    /// Additional columns if points have counts.
     const COUNTS: [&str; 2] = ["warp_instructions", "global_sectors"];
 
     /// Creates the table of the points.
@@ -251,7 +251,7 @@ pub struct SweepBest {
     pub not_ranked: Option<String>,
 }
 
-/// Point that is the best by one measure.
+/// Best point by one measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BestPoint {
     /// Index of the point.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use warpgauge_model::Unavailable;
 
-/// Timeline of the GPU and the driver, by Nsight Systems. For a kernel it covers separate launches, which are slower
-/// than the timed ones. For a whole program it covers a separate run.
+/// Timeline of the GPU and the driver, recorded by Nsight Systems. For a kernel, it covers separate
+/// launches, which are slower than the timed ones. For a whole program, it covers a separate run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimelineReport {
     /// Whether there is a timeline.

@@ -54,8 +54,8 @@ pub struct TorchReport {
     /// exception.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceback: Option<String>,
-    /// Job that evaluated the reference of a comparison earlier: within the last ten minutes, on the same device.
-    /// Absent if the reference was evaluated anew.
+    /// Job that evaluated the reference of a comparison earlier: within the last ten minutes, on
+    /// the same device. Absent if the reference was evaluated in this job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused_from: Option<String>,
 }
@@ -170,22 +170,23 @@ pub struct TorchParameters {
     /// shape agree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried_over: Option<u32>,
-    /// First names of the reference's parameters without a counterpart. A parameter with another name has the same
-    /// values only if both modules create their parameters in the same order, from the same seed.
+    /// Names of the reference's parameters without a counterpart, up to a maximum number. A
+    /// parameter with another name has the same values only if both modules create their parameters
+    /// in the same order, from the same seed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_counterpart: Vec<String>,
-    /// Place where the module was made. Absent if there is no GPU.
+    /// Device on which the module was created. Absent if there is no GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<TorchMaking>,
 }
 
-/// Place where a module was made, if there is a GPU.
+/// Device on which a module was created, if there is a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TorchMaking {
-    /// Made with the GPU as PyTorch's default device.
+    /// The module was created with the GPU as PyTorch's default device.
     OnDevice,
-    /// Made as the source says, and moved to the GPU: the constructor raised an exception with the GPU as the default
-    /// device.
+    /// The module was created on the device that the source specifies, and then moved to the GPU.
+    /// Its constructor raised an exception with the GPU as the default device.
     AsWritten,
 }

@@ -37,7 +37,7 @@ pub struct EvaluateResponse {
     /// Verdict on the kernel. Absent in reports that earlier versions stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<KernelVerdict>,
-    /// Verdict, times and errors, with the names of the CUDA Evaluation Server.
+    /// Correctness, times and errors, with the names of the CUDA Evaluation Server.
     pub kernel_exec_result: KernelExecResult,
     /// Product name of the device, as in `device.name`. The placeholder is `CPU`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,13 +110,13 @@ pub struct EvaluateResponse {
 }
 
 impl EvaluateResponse {
-    /// Returns the reason why the time has no rank, although the kernel has no known fault.
+    /// Returns the reason why the time is not ranked, although the kernel has no known fault.
     pub fn unranked(&self) -> Option<&str> {
         self.measurement.as_ref()?.unranked.as_deref()
     }
 
-    /// Returns whether the kernel has a time, with or without a rank. Such a kernel has no known
-    /// fault.
+    /// Returns whether the kernel has a time, which may or may not be ranked. Such a kernel has no
+    /// known fault.
     pub fn is_timed(&self) -> bool {
         self.kernel_exec_result.runtime.is_some() || self.unranked().is_some()
     }
@@ -138,7 +138,7 @@ pub enum ResponseStatus {
     Error,
 }
 
-/// Verdict and times of one kernel.
+/// Correctness and times of one kernel.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct KernelExecResult {
     /// Whether the kernel compiled.
@@ -148,8 +148,8 @@ pub struct KernelExecResult {
     #[serde(default)]
     #[schemars(extend("nullable" = true))]
     pub correctness: Option<bool>,
-    /// Mean time of one launch, milliseconds. Null unless the kernel ran, was not found wrong and has a time with a
-    /// rank (see `measurement.unranked`). The placeholder is 0.
+    /// Mean time of one launch, milliseconds. Null unless the kernel ran, was not found wrong and
+    /// has a time that is ranked (see `measurement.unranked`). The placeholder is 0.
     #[serde(default)]
     #[schemars(extend("nullable" = true))]
     pub runtime: Option<f64>,

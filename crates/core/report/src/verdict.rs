@@ -31,7 +31,7 @@ pub enum KernelVerdict {
 }
 
 impl KernelVerdict {
-    /// All verdicts, the best first.
+    /// All verdicts, from best to worst.
     pub const ALL: [KernelVerdict; 7] = [
         KernelVerdict::Correct,
         KernelVerdict::NotChecked,
@@ -89,7 +89,7 @@ impl KernelVerdict {
         }
     }
 
-    /// Returns whether no fault of the kernel or of its check is known.
+    /// Returns whether the verdict indicates no fault of the kernel or of its checks.
     pub const fn is_good(self) -> bool {
         matches!(self, KernelVerdict::Correct | KernelVerdict::NotChecked)
     }

@@ -103,11 +103,10 @@ pub(crate) fn extent(what: &'static str, came: u64) -> Result<u32, CsrError> {
 }
 
 impl Csr {
-    /// Creates a matrix from the arrays of a request. They are signed because a request may contain
-    /// any numbers.
+    /// Creates a matrix from the arrays of a request. The arrays are signed because a request may
+    /// contain any numbers.
     ///
-    /// # Errors
-    /// The first invalid element or number, with its position.
+    /// Returns the first invalid element or number, with its position.
     pub fn from_signed(
         (rows, cols): (u64, u64),
         row_ptr: &[i64],
@@ -141,8 +140,7 @@ impl Csr {
 
     /// Creates a matrix from arrays and checks them.
     ///
-    /// # Errors
-    /// The first invalid element or number, with its position.
+    /// Returns the first invalid element or number, with its position.
     pub fn new(
         cols: u32,
         row_ptr: Vec<u32>,
@@ -247,7 +245,7 @@ impl Csr {
         self.values.len() as u32
     }
 
-    /// Returns the index of the first entry of each row, followed by the number of entries.
+    /// Returns the index of the first entry of each row. The number of entries follows.
     pub fn row_ptr(&self) -> &[u32] {
         &self.row_ptr
     }

@@ -20,8 +20,7 @@ pub fn packed_bytes(csr: &Csr) -> u64 {
 
 /// Writes numbers as little-endian bytes.
 ///
-/// # Errors
-/// Errors of the writer.
+/// Returns the errors of the writer.
 pub fn write_numbers<T: Copy, const N: usize>(
     to: &mut (impl Write + ?Sized),
     numbers: &[T],
@@ -58,8 +57,7 @@ pub(crate) fn read_numbers<T, const N: usize>(
 
 /// Writes a matrix.
 ///
-/// # Errors
-/// Errors of the writer.
+/// Returns the errors of the writer.
 pub fn write(csr: &Csr, to: &mut impl Write) -> io::Result<()> {
     to.write_all(&MAGIC)?;
     write_numbers(to, &[csr.rows(), csr.cols(), csr.nnz(), 0], u32::to_le_bytes)?;
@@ -70,8 +68,8 @@ pub fn write(csr: &Csr, to: &mut impl Write) -> io::Result<()> {
 
 /// Reads a matrix and checks it with [`Csr::new`].
 ///
-/// # Errors
-/// Errors of the reader, or [`io::ErrorKind::InvalidData`] if the content is not a valid matrix.
+/// Returns the errors of the reader, or [`io::ErrorKind::InvalidData`] if the content is not a
+/// valid matrix.
 pub fn read(from: &mut impl Read) -> io::Result<Csr> {
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
     let mut magic = [0; 8];

@@ -1,4 +1,4 @@
-//! Serialisation of large payloads apart from the text of a request.
+//! Serialisation of large payloads separately from the text of a request.
 //!
 //! A request is stored with its large payloads in separate files. [`set_apart`] serialises each
 //! large payload as a number, and [`put_back`] replaces the numbers by the payloads. On the wire a
@@ -18,7 +18,7 @@ enum Apart {
     Reading(Vec<Blob>),
 }
 
-/// Ends the mode of this thread when it is dropped, also after a panic.
+/// Guard that ends the serialisation mode of this thread when it is dropped, also after a panic.
 struct Scope;
 
 impl Scope {

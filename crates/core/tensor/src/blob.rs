@@ -63,7 +63,7 @@ impl Blob {
         }
     }
 
-    /// Returns a payload without bytes.
+    /// Returns an empty payload.
     pub fn empty() -> Self {
         Self::from_base64("")
     }

@@ -21,12 +21,13 @@ pub struct TensorInit {
     /// `randn` and `quantized`: standard deviation, default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub std: Option<f64>,
-    /// `uniform` and `sorted`: lower bound, default 0; `randint` and `permutation`: smallest value, default 0;
-    /// `offsets`: first value, default 0.
+    /// `uniform` and `sorted`: lower bound, default 0 (`uniform` of float8_e8m0fnu: 0.25);
+    /// `randint` and `permutation`: smallest value, default 0; `offsets`: first value, default 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
-    /// `uniform` and `sorted`: upper bound, default 1 (100 for integers); `randint`: first value above the range;
-    /// `permutation`: first value above the range, default `low` + number of elements; `offsets`: last value.
+    /// `uniform` and `sorted`: upper bound, default 1 (integers: 100, or less if the type cannot
+    /// hold 99; float8_e8m0fnu: 4); `randint`: first value above the range; `permutation`: first
+    /// value above the range, default `low` + number of elements; `offsets`: last value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
     /// `full`: value of all elements.
@@ -44,7 +45,7 @@ pub struct TensorInit {
     /// `uniform` and `randint`: a range for each index of the last dimension, in place of `low` and `high`, at most 16.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<ColumnRange>,
-    /// `sorted`: whether no value occurs twice (integers); default false.
+    /// `sorted` integers: whether all values must be different; default false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unique: bool,
     /// Name of another tensor. `randint` and `permutation`: values are indices into its first dimension; `offsets`: the
@@ -189,31 +190,31 @@ impl TensorInit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum InitKind {
-    /// All zero.
+    /// Every element is 0.
     Zeros,
-    /// All one.
+    /// Every element is 1.
     Ones,
-    /// All `fill_value`.
+    /// Every element is `fill_value`.
     Full,
-    /// `start + i * step`.
+    /// Element `i` is `start + i * step`.
     Arange,
-    /// Uniform on [`low`, `high`).
+    /// Uniform random numbers in [`low`, `high`).
     Uniform,
-    /// Normal with `mean` and `std`.
+    /// Normally distributed random numbers with `mean` and `std`.
     Randn,
-    /// Uniform integers in [`low`, `high`).
+    /// Uniform random integers in [`low`, `high`).
     Randint,
     /// Different integers in [`low`, `high`), in random order.
     Permutation,
     /// Ascending values in [`low`, `high`), spaced like sorted uniform random numbers.
     Sorted,
-    /// Row offsets: ascending integers. The first is `low`, and the last is `high`.
+    /// Row offsets: ascending integers, of which the first is `low` and the last is `high`.
     Offsets,
     /// Lengths of the rows whose offsets are in the tensor `of`.
     Lengths,
-    /// Row of each position below the last offset of the tensor `of`.
+    /// Index of the row that contains each position below the last offset of the tensor `of`.
     Segments,
-    /// Independent choices among `values`.
+    /// Independent random choices among `values`.
     Choice,
     /// Normal numbers with `mean` and `std`, each divided by the scale of its block, which is in
     /// the tensor `of`, and rounded to the element type.
@@ -224,7 +225,7 @@ pub enum InitKind {
     /// its type's range.
     #[serde(rename = "zero_points")]
     ZeroPoints,
-    /// Scale of all numbers of the tensor `of`, in addition to the scales of its blocks.
+    /// One scale for all numbers of the tensor `of`, in addition to the scales of its blocks.
     #[serde(rename = "global_scale")]
     GlobalScale,
 }

@@ -18,7 +18,7 @@ pub enum Dtype {
     /// IEEE 754 binary16.
     #[serde(alias = "f16", alias = "half")]
     Float16,
-    /// Brain floating point: binary32 with the lower 16 bits cut off.
+    /// Brain floating point: binary32 without its lower 16 bits.
     #[serde(alias = "bf16")]
     Bfloat16,
     /// 8-bit float, 4 exponent bits, no infinities (OCP E4M3, PyTorch `float8_e4m3fn`).
@@ -59,8 +59,8 @@ pub enum Dtype {
     /// Complex number: real and imaginary part, each binary64.
     #[serde(alias = "c128", alias = "cdouble")]
     Complex128,
-    /// A scale: 2^(byte − 127), and 0xFF is NaN (OCP E8M0, PyTorch and ml_dtypes `float8_e8m0fnu`). It has
-    /// neither sign nor zero.
+    /// Scale: the power of two 2^(byte − 127); 0xFF is NaN (OCP E8M0, PyTorch and ml_dtypes
+    /// `float8_e8m0fnu`). The type has neither a sign nor a zero.
     #[serde(rename = "float8_e8m0fnu", alias = "float8_e8m0", alias = "f8e8m0")]
     Float8E8m0,
     /// Two 4-bit floats in a byte, the first in the low half (OCP E2M1, PyTorch `float4_e2m1fn_x2`). A shape

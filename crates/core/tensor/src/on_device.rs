@@ -4,9 +4,8 @@ use std::any::Any;
 use std::fmt;
 use std::io;
 
-/// Content in the memory of a device. The process that allocated it keeps it until this value is
-/// dropped. The bytes cannot be read through this type; a process must open the memory to read
-/// them.
+/// Content in the memory of a device. The memory stays allocated until this value is dropped. The
+/// bytes cannot be read through this type; a process must open the memory to read them.
 pub struct OnDevice {
     /// Unique id of the content.
     pub id: String,
@@ -19,7 +18,7 @@ pub struct OnDevice {
     pub bytes: u64,
     /// Size of the allocation, in bytes.
     pub allocation_bytes: u64,
-    /// Guard that releases the memory when it is dropped.
+    /// Value that keeps the memory allocated until it is dropped.
     pub held: Box<dyn Any + Send + Sync>,
 }
 

@@ -55,9 +55,9 @@ pub fn real_view(dtype: Dtype, shape: &[u64]) -> (Dtype, Vec<u64>) {
     }
 }
 
-/// Returns the numbers of a packed tensor, one per byte, as its element type reads them: integers
-/// are sign-extended, and the sign of a float is in the highest bit. Other tensors are returned
-/// unchanged.
+/// Returns the numbers of a packed tensor, one per byte, in the form that its element type reads:
+/// integers are sign-extended, and the sign of a float is in the highest bit. Other tensors are
+/// returned unchanged.
 pub fn unpacked(dtype: Dtype, bytes: &[u8]) -> Cow<'_, [u8]> {
     let number: fn(u8) -> u8 = match dtype {
         Dtype::Float4E2m1x2 => |code| code & 7 | (code & 8) << 4,

@@ -19,7 +19,7 @@ pub(crate) const MAX_DEPTH: usize = 12;
 /// Maximum number of steps of one search, since definitions may be cyclic.
 pub(crate) const MAX_STEPS: usize = 20_000;
 
-/// The code of a kernel, and the sources of values for its names.
+/// The code of a kernel, with the expressions that define and bound its local names.
 #[derive(Debug, Default)]
 pub(crate) struct Body<'a> {
     pub tokens: &'a [&'a str],
@@ -27,7 +27,7 @@ pub(crate) struct Body<'a> {
     pub definitions: BTreeMap<&'a str, Vec<Range<usize>>>,
     /// Expressions that each name is compared with, and whether equality is allowed.
     pub bounds: BTreeMap<&'a str, Vec<(Range<usize>, bool)>>,
-    /// Names that point into another pointer.
+    /// Local pointers that point into the memory of another pointer, by name.
     aliases: BTreeMap<&'a str, Alias<'a>>,
     /// Amounts added to pointers in place; `None` for an addition within a loop.
     advances: BTreeMap<&'a str, Vec<Option<Range<usize>>>>,
@@ -37,7 +37,7 @@ pub(crate) struct Body<'a> {
     spans: Vec<Range<usize>>,
 }
 
-/// A name that points into another pointer.
+/// A local pointer that points into the memory of another pointer.
 #[derive(Debug)]
 struct Alias<'a> {
     base: &'a str,
@@ -49,7 +49,7 @@ struct Alias<'a> {
     bytes: Option<u64>,
 }
 
-/// Known quantities: the launch, and the parameters.
+/// Quantities with known values: the extents of the launch, and the parameters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known<'a> {
     /// Integers of known value: parameters and constants.
@@ -60,7 +60,7 @@ pub(crate) struct Known<'a> {
     pub block: [u64; 3],
 }
 
-/// An upper bound, or the value itself if `exact`.
+/// Upper bound of an integer expression, or its value if `exact` is true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Upper {
     pub value: u64,
@@ -160,7 +160,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Handles `pointer += expression`.
+    /// Records the amount that `pointer += expression` adds to a pointer.
     fn advance(&mut self, at: usize, pointers: &[&'a str]) {
         let Some(name) = at.checked_sub(1).map(|before| self.tokens[before]) else { return };
         let whole =
@@ -177,7 +177,7 @@ impl<'a> Body<'a> {
         self.spans.iter().any(|span| span.contains(&at))
     }
 
-    /// Handles `name < expression` and `name + something < expression`.
+    /// Records the bounds in `name < expression` and `name + something < expression`.
     fn bound(&mut self, at: usize, inclusive: bool) {
         let mut start = at;
         while start > 0
@@ -194,7 +194,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Handles `if (name >= expression) return` and `expression > name`.
+    /// Records the bounds in `if (name >= expression) return` and `expression > name`.
     fn bound_from_right(&mut self, at: usize) {
         let after = self.tokens.get(at + 1).copied().unwrap_or_default();
         if self.tokens[at] == ">=" {
@@ -478,8 +478,8 @@ impl<'a> Body<'a> {
         None
     }
 
-    /// Returns the bytes of an access if the pointer at `at` is cast to a pointer to another type, or
-    /// else 0.
+    /// Returns the size, in bytes, of the elements of the pointer type that the pointer at `at` is
+    /// cast to, or 0 without a cast.
     fn cast_around(&self, at: usize) -> u64 {
         let from = at.saturating_sub(8);
         let before = &self.tokens[from..at];

@@ -12,7 +12,8 @@ const TEMPLATE_TILE: u64 = 16;
 /// A kernel defined in a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelEntry {
-    /// Name for the compiler; for a template with guessed arguments.
+    /// Name of the kernel, as passed to the compiler. The name of a template includes guessed
+    /// template arguments.
     pub name: String,
     /// Whether the name has guessed template arguments.
     pub guessed_instance: bool,
@@ -174,8 +175,8 @@ fn objects<'a>(tokens: &[&'a str]) -> Vec<(&'a str, bool)> {
     tokens.iter().enumerate().filter_map(object).collect()
 }
 
-/// Returns the names in a parameter list: the last name of each parameter, before the brackets of
-/// an array.
+/// Returns the name of each parameter in a parameter list. It is the last name before a comma or
+/// before the brackets of an array.
 fn parameters<'a>(tokens: &[&'a str]) -> Vec<&'a str> {
     let mut depth = 0_i32;
     let mut names = Vec::new();

@@ -354,7 +354,7 @@ impl<'w> Work<'w> {
             grid: [Some(grid), None, None],
             block: [256, 1, 1],
             shared_bytes: 0,
-            notes: vec!["256 threads a block along x: the code does not determine it".to_owned()],
+            notes: vec!["256 threads per block along x: the code does not determine it".to_owned()],
         }
     }
 
@@ -417,7 +417,7 @@ impl<'w> Work<'w> {
         })
     }
 
-    /// Halves the largest extent, and returns whether it could.
+    /// Halves the largest extent. Returns whether an extent could be halved.
     fn smaller(&mut self) -> bool {
         let largest = self.integers.iter().filter(|it| it.2).map(|it| it.1).max().unwrap_or(0);
         if largest <= 32 {
@@ -469,7 +469,7 @@ impl<'w> Work<'w> {
         spec.insert("dtype".to_owned(), json!(dtype));
         let seed = index + 1;
         let (init, content) = if rows {
-            let each = format!("row offsets, with {PER_ROW} entries a row on average");
+            let each = format!("row offsets, with {PER_ROW} entries per row on average");
             let high = self.rows(known) * PER_ROW;
             (json!({"kind": "offsets", "low": 0, "high": high, "seed": seed}), each)
         } else if used.atomic {

@@ -79,7 +79,7 @@ pub(super) fn kind(
     }
 }
 
-/// Returns the element type and the number of elements of a pointee.
+/// Returns the element type and the number of elements of the C type that a pointer points to.
 pub(super) fn element(name: &str) -> Option<(&'static str, u64)> {
     let scalar = |name: &str| {
         Some(match name {
@@ -140,7 +140,7 @@ fn structure(name: &str, tokens: &[&str]) -> Option<(&'static str, u64)> {
     Some((dtype?, lanes)).filter(|(_, lanes)| (1..=MAX_FIELDS).contains(lanes))
 }
 
-/// Returns the size of a C type of elements in bytes, from its name.
+/// Returns the size, in bytes, of the C type with this name, if it can be an element type.
 pub(super) fn size_of(c_type: &str) -> Option<u64> {
     let c_type = match c_type {
         "half" => "__half",
@@ -158,7 +158,7 @@ pub(super) fn size_of(c_type: &str) -> Option<u64> {
     element(c_type).map(|(dtype, lanes)| bytes(dtype) * lanes)
 }
 
-/// Returns the size of an element type in bytes, from its name.
+/// Returns the size, in bytes, of the element type with this name.
 pub(super) fn bytes(dtype: &str) -> u64 {
     match dtype.trim_start_matches(|letter: char| !letter.is_ascii_digit()).parse::<u64>() {
         Ok(bits) => bits / 8,

@@ -59,7 +59,7 @@ const MAX_GIVEN_THREADS: u64 = 1 << 21;
 /// Maximum number of blocks along an axis of a grid that is copied from the file.
 const MAX_GIVEN_BLOCKS: u64 = 65_535;
 
-/// Knowledge about a kernel beyond its own code.
+/// Information about a kernel that its own code does not contain.
 pub(crate) struct Setting<'s, 'a> {
     /// Tokens of the whole source.
     pub tokens: &'s [&'a str],
@@ -324,7 +324,8 @@ fn tile(
     })
 }
 
-/// Returns a name and the names derived from it, with the number of threads per value.
+/// Returns `name` and the names that are assigned from it, each with the number of threads that
+/// share one value of the name.
 fn derived<'a>(name: &'a str, body: &Body<'a>) -> Vec<(&'a str, u64)> {
     let mut found = vec![(name, 1)];
     for (other, expression) in body.set_from(name) {

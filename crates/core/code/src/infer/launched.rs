@@ -70,7 +70,7 @@ pub(crate) fn launched(
 struct Scope<'s> {
     tokens: &'s [&'s str],
     constants: &'s BTreeMap<&'s str, u64>,
-    /// Number of searches that are left.
+    /// Number of searches that may still be made.
     searches: Cell<u32>,
 }
 

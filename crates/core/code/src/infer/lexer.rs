@@ -1,5 +1,5 @@
-//! Tokens of CUDA C++ for guesses: without string literals and directives, and with operators in
-//! one piece. The main function is [`read`].
+//! Tokenizer of CUDA C++ for guesses. It drops directives, replaces string literals with `""`, and
+//! returns an operator of several characters as one token. The main function is [`read`].
 
 use std::collections::BTreeMap;
 
@@ -97,8 +97,8 @@ pub(crate) fn integer(token: &str) -> Option<u64> {
     }
 }
 
-/// Handles `#define NAME 16`, with or without parentheses. Returns whether the directive has this
-/// form.
+/// Records the macro of `#define NAME 16`, with or without parentheses. Returns whether the
+/// directive has this form.
 fn define<'a>(directive: &'a str, constants: &mut BTreeMap<&'a str, u64>) -> bool {
     let Some(rest) = directive[1..].trim_start().strip_prefix("define") else { return false };
     let mut words = rest.split_whitespace();

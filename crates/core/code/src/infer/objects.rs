@@ -6,7 +6,8 @@ use crate::infer::kinds::element;
 use crate::infer::lexer::closing;
 use crate::infer::names;
 
-/// Functions, with the number of dimensions of the tensor and whether its slices are layers.
+/// Functions that read or write textures and surfaces, with the number of dimensions of the tensor
+/// and whether its slices are layers.
 const READS: [(&str, usize, bool); 9] = [
     ("tex1Dfetch", 1, false),
     ("tex1D", 1, false),
@@ -171,8 +172,8 @@ fn precedes(tokens: &[&str], name: &str, word: &str) -> bool {
 }
 
 impl Object {
-    /// Returns the argument of the object and that of its tensor, each with its reason. `integers`
-    /// contains the values of the integer parameters.
+    /// Returns two contract arguments, each with its reason: the texture or surface object, and the
+    /// tensor that it accesses. `integers` contains the values of the integer parameters.
     pub(super) fn arguments(
         &self,
         (name, seed): (&str, usize),

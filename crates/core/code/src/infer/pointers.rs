@@ -17,7 +17,8 @@ pub(super) struct Array {
     pub tensor: (Value, String),
 }
 
-/// Returns the type of an entry, such as `const float*`, of a pointer to pointers; `None` for another type.
+/// Returns the type that a pointer to pointers points to, such as `const float*` for `const float*
+/// const*`. Returns `None` for other types.
 pub(super) fn entry_of(c_type: &str) -> Option<&str> {
     let entry = c_type.strip_suffix('*')?.trim_end_matches(" const").trim_end();
     let pointee = entry.strip_suffix('*')?;
@@ -61,8 +62,8 @@ pub(super) fn used(body: &Body<'_>, name: &str, bytes: u64, known: &Known<'_>) -
     Use { elements, ..used }
 }
 
-/// Returns the arguments of an array of `count` pointers into a tensor. The given tensor is the one
-/// of a single entry.
+/// Returns the arguments for an array of `count` pointers and for the tensor that they point into.
+/// The given tensor describes the elements of one pointer.
 pub(super) fn array(
     name: &str,
     count: Option<u64>,

@@ -26,7 +26,7 @@ pub(super) fn row_length(body: &Body<'_>, pointer: &str, known: &Known<'_>) -> O
     found
 }
 
-/// Returns the number that the only product in a sum is a multiple of, such as `n` in `row * n +
+/// Returns the known factor of the only product in a sum, such as the value of `n` in `row * n +
 /// column`.
 fn multiplier(index: &[&str], known: &Known<'_>) -> Option<u64> {
     let (mut terms, mut from, mut depth) = (Vec::new(), 0, 0_usize);

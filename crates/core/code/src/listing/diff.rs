@@ -17,7 +17,7 @@ const MAX_OPCODES: usize = 48;
 /// Unchanged lines around each difference.
 const CONTEXT: usize = 3;
 
-/// Differences between the code of two kernels, apart from names and addresses.
+/// Differences between the code of two kernels. Names and addresses are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CodeDiff {
     /// Language of the compared listings.

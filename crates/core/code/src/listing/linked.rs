@@ -7,29 +7,29 @@ use serde::{Deserialize, Serialize};
 
 use super::{CodeLanguage, ptx, sass, squeezed};
 
-/// Maximum number of instructions that [`linked`] returns; further ones are omitted.
+/// Maximum number of instructions that [`linked`] returns. Later instructions are omitted.
 pub const MAX_LINKED: usize = 16_384;
 
-/// Maximum length of a symbol or a file name, characters; longer ones are cut.
+/// Maximum length of a symbol or a file name, characters. Longer names are truncated.
 const MAX_NAME: usize = 1024;
 
-/// Instruction of a kernel, with the line of the source that it was made from.
+/// Instruction of a kernel, with the source line from which it was generated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkedInstruction {
     /// Instruction, without its address and encoding.
     pub text: String,
     /// Symbol of the kernel that contains the instruction.
     pub symbol: String,
-    /// Name of the source file. Absent if the compiler gives none.
+    /// Name of the source file. Absent if the compiler records none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Line in the file, from 1. Of an inlined function this is the line in its body. Absent if the compiler gives
-    /// none.
+    /// Line in the file, from 1. For an inlined function, it is the line in the function's body.
+    /// Absent if the compiler records none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
 }
 
-/// Instructions of a listing, and whether the limit cut them off.
+/// Instructions of a listing, and whether some are omitted because of the limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinkedInstructions {
     pub instructions: Vec<LinkedInstruction>,
@@ -50,7 +50,7 @@ pub fn linked(listing: &str, language: CodeLanguage) -> LinkedInstructions {
 }
 
 impl LinkedInstructions {
-    /// Adds an instruction, and returns whether there was room for it.
+    /// Adds an instruction unless the limit is reached. Returns whether the instruction was added.
     fn add(&mut self, text: String, symbol: &str, place: Option<(&str, u32)>) -> bool {
         self.cut = self.instructions.len() >= MAX_LINKED;
         if self.cut {
@@ -90,7 +90,7 @@ fn of_ptx(listing: &str, found: &mut LinkedInstructions) {
     }
 }
 
-/// Names of files by their numbers: `.file 1 "kernel.cu"`.
+/// Returns the names of files by their numbers, from directives such as `.file 1 "kernel.cu"`.
 fn files(listing: &str) -> HashMap<u32, &str> {
     let directives = listing.lines().filter_map(|line| line.trim_start().strip_prefix(".file"));
     let parsed = directives.filter_map(|rest| {
@@ -117,7 +117,7 @@ fn of_sass(listing: &str, found: &mut LinkedInstructions) {
                 return;
             }
         }
-        // What follows the last branch fills the block of memory up.
+        // The instructions after the last branch are padding up to the end of the memory block.
         let is_padding = |one: &LinkedInstruction| one.text == "NOP";
         while found.instructions.len() > end && found.instructions.last().is_some_and(is_padding) {
             found.instructions.pop();

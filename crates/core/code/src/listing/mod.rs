@@ -13,7 +13,7 @@ mod sass;
 pub use diff::{CodeDiff, CodeLanguage, OpcodeCount, diff};
 pub use linked::{LinkedInstruction, LinkedInstructions, MAX_LINKED, linked};
 
-/// Maximum number of instructions of a kernel that are read. Further instructions are omitted, and
+/// Maximum number of instructions of a kernel that are read. Later instructions are omitted, and
 /// [`Instructions::cut`] is set.
 pub const MAX_INSTRUCTIONS: usize = 4096;
 
@@ -40,7 +40,8 @@ pub fn without_kernels(listing: &str, is_hidden: impl Fn(&str) -> bool) -> Strin
     sass::without(listing, is_hidden)
 }
 
-/// Returns a SASS listing without the comments that name source lines: they contain paths of the machine.
+/// Returns a SASS listing without the comments that name source lines, since they contain file
+/// paths of this machine.
 pub fn without_places(listing: &str) -> String {
     let lines = listing.lines().filter(|line| !line.trim_start().starts_with("//##"));
     lines.flat_map(|line| [line, "\n"]).collect()

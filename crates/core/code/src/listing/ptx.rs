@@ -35,8 +35,8 @@ fn body<'a>(listing: &'a str, symbol: &str) -> Option<&'a str> {
     kernels(listing).find(|(name, _)| *name == symbol).map(|(_, body)| body)
 }
 
-/// Iterates over the kernels of a module: each symbol, and the text between the braces of its body. A kernel
-/// without a whole body is the end.
+/// Iterates over the kernels of a module: each symbol, and the text between the braces of its body.
+/// The iteration ends at a kernel whose body is incomplete.
 pub(super) fn kernels(listing: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = listing;
     std::iter::from_fn(move || {

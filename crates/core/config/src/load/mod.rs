@@ -52,8 +52,8 @@ impl Config {
     /// Merges the embedded defaults, `file`, the environment from `env`, and the flags. In the
     /// result, `storage.data_dir` is absolute. An empty environment variable counts as unset.
     ///
-    /// # Errors
-    /// A [`ConfigError`] with the origin of the invalid value, the expected and the received value.
+    /// Returns a [`ConfigError`] with the origin of the invalid value, the expected and the
+    /// received value.
     pub fn load(
         file: Option<&Path>,
         env: &dyn Fn(&str) -> Option<String>,
@@ -64,7 +64,8 @@ impl Config {
 
     /// Loads like [`Config::load`], and also returns the origin of each value.
     ///
-    /// # Errors The same as for [`Config::load`].
+    /// # Errors
+    /// Returns the errors of [`Config::load`].
     pub fn load_with_origins(
         file: Option<&Path>,
         env: &dyn Fn(&str) -> Option<String>,

@@ -3,7 +3,7 @@
 use warpgauge_model::CacheState;
 use warpgauge_statistics::StopReason;
 
-/// Returns the reason why the timed launches ended; `None` means that they did not.
+/// Returns the reason why the timed launches ended. `None` is a measurement without an end.
 pub fn stopped(reason: Option<StopReason>) -> &'static str {
     reason.map_or("not finished", |reason| match reason {
         StopReason::Precise => "as precise as requested",

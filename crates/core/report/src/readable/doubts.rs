@@ -4,8 +4,8 @@ use super::{duration_ms, percent, word};
 use crate::{InputsShown, MeasurementReport};
 use warpgauge_statistics::{HealthFlag, StopReason};
 
-/// Returns the reasons for which a reader should doubt the times. `is_checked` is true if the contract has
-/// expectations; without them no launch can be verified.
+/// Returns reasons to doubt the times. `is_checked` is true if the contract has expectations;
+/// without them no launch can be verified.
 pub fn doubts(report: &MeasurementReport, is_checked: bool) -> Vec<String> {
     let mut notes = Vec::new();
     match report.stopped {

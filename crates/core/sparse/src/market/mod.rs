@@ -127,7 +127,7 @@ pub enum MarketError {
         /// A description of the problem.
         problem: String,
     },
-    /// The file contains fewer entries than its size line says.
+    /// The file contains fewer entries than its size line announces.
     #[error(
         "the file ends after {came} of {announced} entries; it may have been cut off, or its size line \
          is wrong"
@@ -170,8 +170,7 @@ fn wrong(line: u64, problem: impl Into<String>) -> MarketError {
 ///
 /// Entries with the same row and column are added. Zeros in an array do not become entries.
 ///
-/// # Errors
-/// What is invalid in the file, and where.
+/// The error describes the problem in the file and its location.
 pub fn read(
     from: &mut impl Read,
     limits: &ReadLimits,
@@ -388,7 +387,7 @@ fn index(word: &[u8], what: &str, extent: u32) -> Result<u32, String> {
     match number {
         Some(number) if (1..=u64::from(extent)).contains(&number) => Ok((number - 1) as u32),
         _ => Err(format!(
-            "{what} {:?} is not one of 1 to {extent}",
+            "{what} {:?} is not an integer from 1 to {extent}",
             String::from_utf8_lossy(&word[..word.len().min(40)])
         )),
     }

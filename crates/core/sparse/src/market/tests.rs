@@ -68,7 +68,7 @@ fn what_is_wrong_is_told_with_its_line() {
         (coordinate("2 2 x\n"), "line 3: expected"),
         (coordinate("2 2 3\n1 1 1\n2 2 2\n"), "ends after 2 of 3 entries"),
         (coordinate("2 2 1\n1 1 1\n2 2 2\n"), "more than the 1 entries"),
-        (coordinate("2 2 1\n3 1 1\n"), "line 4: row \"3\" is not one of 1 to 2"),
+        (coordinate("2 2 1\n3 1 1\n"), "line 4: row \"3\" is not an integer from 1 to 2"),
         (coordinate("2 2 1\n1 0 1\n"), "line 4: column \"0\""),
         (coordinate("2 2 1\n1 -1 1\n"), "line 4: column \"-1\""),
         (coordinate("2 2 1\n1 99999999999999999999 1\n"), "line 4: column"),

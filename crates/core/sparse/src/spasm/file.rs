@@ -83,8 +83,7 @@ fn damaged<T>(problem: String) -> Result<T, SpasmError> {
 impl Spasm {
     /// Writes the file.
     ///
-    /// # Errors
-    /// Errors of the writer.
+    /// Returns the errors of the writer.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         to.write_all(&MAGIC)?;
         for number in [VERSION, self.extents.0, self.extents.1, self.tile] {
@@ -115,8 +114,7 @@ impl Spasm {
     /// The sizes in the header are compared with the length of the file and with the limits before
     /// memory is reserved. After that, memory grows with the content that is read.
     ///
-    /// # Errors
-    /// What is invalid in the file.
+    /// The error describes the problem in the file.
     pub fn read(
         from: &mut impl Read,
         bytes: u64,

@@ -43,7 +43,7 @@ const TEMPLATES: [u16; MAX_TEMPLATES] = [
     0x8421, 0x1842, 0x2184, 0x4218, // diagonals
 ];
 
-/// A matrix as templates.
+/// A matrix in the SPASM format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spasm {
     /// The numbers of rows and columns of the matrix.

@@ -113,8 +113,8 @@ pub struct SpmvResult {
 }
 
 impl SpmvResponse {
-    /// Creates the answer from the report on the request's contract. The tuple contains the numbers
-    /// of rows, columns and non-zeros of the matrix.
+    /// Creates the answer from the report on the request's contract. The tuple contains the
+    /// matrix's numbers of rows, columns and non-zeros.
     pub fn new(report: &EvaluateResponse, (rows, cols, nnz): (u32, u32, u32)) -> Self {
         let result = result_of(report, (rows, cols, nnz));
         let error = match &result {

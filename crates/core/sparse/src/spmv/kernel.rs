@@ -1,5 +1,5 @@
-//! The kernel of a request. If the request says that it is machine code, its content determines its
-//! type. The main function is [`code`].
+//! The kernel of a request. The content of machine code determines its actual type. The main
+//! function is [`code`].
 
 use std::collections::BTreeMap;
 

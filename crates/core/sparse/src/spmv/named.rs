@@ -31,8 +31,7 @@ pub struct NamedMatrix<'a> {
 /// Returns the description of a matrix for a report. `blake3` is the hash of its file. A generated
 /// matrix has no file, so the hash of its packed form is used.
 ///
-/// # Errors
-/// None in practice, because writing to a hash does not fail.
+/// Never fails in practice, because writing to a hash does not fail.
 pub fn used(
     name: &str,
     csr: &Csr,
@@ -235,8 +234,7 @@ pub trait TakesMatrices: NamesMatrices {
     /// Replaces the name of a matrix with its data. `left` is the number of bytes that arrays may
     /// still take. The call subtracts the size of the arrays that it creates.
     ///
-    /// # Errors
-    /// What does not match, with its location in the request.
+    /// The error describes the mismatch and its location in the request.
     fn put_matrix(&mut self, matrix: &NamedMatrix<'_>, left: &mut u64) -> Result<(), SpmvError>;
 }
 

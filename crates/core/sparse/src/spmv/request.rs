@@ -40,8 +40,8 @@ pub struct StoredSpmvRequest {
     /// elements are 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x: Option<Numbers>,
-    /// Method of multiplication. `custom`: the kernel; `cusparse`: NVIDIA's library, which takes no
-    /// kernel and needs a GPU; `all`: first the kernel, then the library.
+    /// Method of multiplication. `custom` uses the kernel. `cusparse` uses NVIDIA's library, takes
+    /// no kernel and needs a GPU. `all` uses the kernel, and then the library.
     #[serde(default = "custom")]
     pub method: String,
     /// Kernel for `custom` and `all`: a cubin in base64, or code of the type `options.kernel_type`.
@@ -86,8 +86,7 @@ impl StoredSpmvRequest {
 
     /// Returns the same request with only one method.
     ///
-    /// # Errors
-    /// The errors of [`Self::methods`].
+    /// Returns the errors of [`Self::methods`].
     pub fn only(&self, method: Method) -> Result<Self, SpmvProblem> {
         self.methods()?;
         let kernel = self.kernel.clone().filter(|_| method == Method::Custom);
@@ -96,8 +95,7 @@ impl StoredSpmvRequest {
 
     /// Returns the multiplier of a request with one method.
     ///
-    /// # Errors
-    /// The errors of [`Self::methods`], or the request has both methods.
+    /// Returns the errors of [`Self::methods`], or an error if the request has both methods.
     pub fn multiplier(&self) -> Result<Multiplier<'_>, SpmvProblem> {
         match (self.methods()?, &self.kernel) {
             ([Method::Custom], Some(kernel)) => Ok(Multiplier::Custom(kernel)),
@@ -203,7 +201,7 @@ pub struct SpmvOptions {
     /// Memory and race checks to run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sanitize: Option<Sanitize>,
-    /// The processes that run and judge the kernel.
+    /// Processes that run and judge the kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
     /// Whether the verdict is `correct` although a kernel that does nothing useful would also pass

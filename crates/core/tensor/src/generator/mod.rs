@@ -45,12 +45,12 @@ impl InitError {
 pub enum ElementGenerator {
     /// Equal elements with this value.
     Constant(f64),
-    /// `start + i * step`. Of a complex tensor, `i` counts elements, and imaginary parts are 0.
+    /// `start + i * step`. For a complex tensor, `i` counts elements, and imaginary parts are 0.
     Arange {
         start: f64,
         /// Difference between neighbours.
         step: f64,
-        /// Count of numbers in an element.
+        /// Number of numbers in one element: 2 for complex and packed types, otherwise 1.
         parts: u64,
     },
     /// `low + u * width` with u in [0, 1).

@@ -192,7 +192,7 @@ impl<'a> Work<'_, 'a> {
             return None;
         }
         let upper = name.to_ascii_uppercase();
-        let by_name = "by its name and use: host code says nothing of it";
+        let by_name = "by its name and use: host code does not determine it";
         if self.is_flag(name) {
             return made("bool", json!(false), by_name);
         }

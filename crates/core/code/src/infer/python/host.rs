@@ -13,11 +13,12 @@ const MAX_DEPTH: usize = 8;
 /// Maximum length of a grid that is expanded, in tokens.
 const MAX_GRID: usize = 1_000;
 
-/// Functions that create a tensor of a given shape, and with the shape of another tensor.
+/// PyTorch functions that create a tensor of a given shape, and those that create a tensor with the
+/// shape of another tensor.
 const MAKES: [&str; 7] = ["empty", "zeros", "ones", "full", "randn", "rand", "randint"];
 const LIKE: [&str; 5] = ["empty_like", "zeros_like", "ones_like", "rand_like", "randn_like"];
 
-/// Methods that keep the elements of a tensor.
+/// Tensor methods whose result has the same elements.
 const KEEPS: [&str; 7] = ["view", "reshape", "contiguous", "flatten", "clone", "detach", "to"];
 
 /// Meaning of an expression in host code.
@@ -233,7 +234,7 @@ impl<'l, 'a> Host<'l, 'a> {
         Some(text)
     }
 
-    /// Returns parameters by the variable that is passed for them.
+    /// Returns the kernel's parameters by the host variable that the launch passes for each.
     fn by_expression(&self) -> BTreeMap<&'a str, &'a str> {
         let arguments = self.launch.arguments.iter();
         let single = arguments.filter_map(|(name, value)| match value[..] {

@@ -1,5 +1,5 @@
-//! Guesses the contract of a Triton kernel from its module's text, without an interpreter. The main function is
-//! [`contract`].
+//! Guesses the contract of a Triton kernel from the text of its module, without an interpreter. The
+//! main function is [`contract`].
 //!
 //! - `lexer`: logical lines and tokens of Python
 //! - `module`: kernels, how they use their parameters, and their launches

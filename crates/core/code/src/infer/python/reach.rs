@@ -1,4 +1,5 @@
-//! Sizes of tensors that no name gives, derived from what the programs of a launch access.
+//! Sizes of tensors whose dimensions no name indicates. They are derived from the elements that the
+//! programs of a launch access.
 
 use super::sizes::{DIM, MAX_ELEMENTS, Work, is_block};
 
