@@ -28,7 +28,7 @@ pub struct Baseline {
     /// Job of the gate whose candidate became the baseline. Absent if the baseline was stored directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promoted_from: Option<String>,
-    /// Time of storing, seconds since the Unix epoch.
+    /// Time at which the baseline was stored, seconds since the Unix epoch.
     pub stored_unix_s: f64,
     /// Contracts with their kernels, by the name of the case.
     pub cases: BTreeMap<String, EvaluateRequest>,
@@ -49,7 +49,7 @@ pub struct BaselineSummary {
     /// Job of the gate whose candidate became the baseline. Absent if the baseline was stored directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promoted_from: Option<String>,
-    /// Time of storing, seconds since the Unix epoch.
+    /// Time at which the baseline was stored, seconds since the Unix epoch.
     pub stored_unix_s: f64,
     /// Names of the cases.
     pub cases: Vec<String>,
@@ -115,7 +115,8 @@ impl Baseline {
 
 /// Checks the name of a baseline. Names occur in URLs and on command lines.
 ///
-/// # Errors The name is invalid. The message gives the allowed form.
+/// # Errors
+/// Returns the allowed form of a name if the name is invalid.
 pub fn check_baseline_name(name: &str) -> Result<(), SuiteError> {
     let letters = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let fits = (1..=MAX_NAME_BYTES).contains(&name.len())
@@ -132,10 +133,9 @@ pub fn check_baseline_name(name: &str) -> Result<(), SuiteError> {
 }
 
 impl NewBaseline {
-    /// Checks everything that needs no device.
+    /// Checks all parts of the request that can be checked without a device.
     ///
-    /// # Errors
-    /// The first problem, with its path.
+    /// Returns the first problem, with its path in the request.
     pub fn check(&self) -> Result<(), SuiteError> {
         let refuse = |at: String, message: String| Err(SuiteError::Value { at, message });
         check_baseline_name(&self.name)?;

@@ -23,17 +23,17 @@ pub enum CaseEvidence {
     /// found incorrect.
     Alone {
         why: NoBaseline,
-        /// Missing parts of the baseline, and the extent of the candidate's check.
+        /// Description of what the baseline lacks, and of how the candidate was checked.
         note: String,
         /// Counts of the candidate, if it ran on the emulated device.
         counts: BTreeMap<String, u64>,
     },
     /// Both sides have the same image and launch, and are correct, so they were not measured.
     Identical,
-    /// The candidate is correct, but the times cannot be ranked, for this reason.
+    /// The candidate is correct, but its times cannot be ranked. The text is the reason.
     Right(String),
     Times(Box<PairedComparison>),
-    /// Exact counts of one launch, as far as the metric uses them.
+    /// Exact counts of one launch that the metric uses.
     Counts(Vec<CountComparison>),
 }
 
@@ -83,7 +83,7 @@ impl CaseEvidence {
         Self::Alone { why, note: format!("{what}{checked}"), counts }
     }
 
-    /// Returns the evidence against a kernel, if any.
+    /// Returns the evidence that a kernel is incorrect or could not be evaluated, if there is any.
     pub fn against(report: &EvaluateResponse) -> Option<Self> {
         match report.kernel_verdict() {
             KernelVerdict::Correct | KernelVerdict::NotChecked => None,

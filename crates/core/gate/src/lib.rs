@@ -8,7 +8,7 @@
 //! cases in which nothing can be shown. [`Calibration`] contains the results of comparing each case
 //! with itself. The [`report`] is one result in eight formats.
 //!
-//! Everything here is pure; the command line handles files, git and servers.
+//! The crate does no I/O; the command line handles files, git and servers.
 
 #![forbid(unsafe_code)]
 

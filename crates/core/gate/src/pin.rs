@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::CalibrationConditions;
 
-/// Device, driver and method for which a stored baseline is valid. Under other conditions the baseline is no
-/// evidence, because kernels are tuned for a device.
+/// Device, driver and method for which a stored baseline is valid. Comparisons under other
+/// conditions are rejected, because kernels are tuned for a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BaselinePin {

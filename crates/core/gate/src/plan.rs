@@ -11,7 +11,7 @@ use super::{
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{PresetName, Regime};
 
-/// Maximum expected share of false calls among the advisory cases that are called slower.
+/// Maximum expected share of false results among the advisory cases that are reported as slower.
 pub const ADVISORY_RATE: f64 = 0.05;
 
 /// A suite with the code of both sides, ready for measuring.
@@ -59,10 +59,10 @@ pub enum CaseCode {
     /// The candidate only. It is checked alone.
     New {
         contract: Box<EvaluateRequest>,
-        /// Missing parts of the baseline.
+        /// Description of what the baseline lacks.
         why: String,
     },
-    /// The baseline only, with a remedy.
+    /// Only the baseline. The text describes a remedy.
     Removed(String),
 }
 
@@ -88,7 +88,7 @@ impl PlannedCase {
 }
 
 impl GatePlan {
-    /// Returns the cases without measurements.
+    /// Returns the cases in their state before any measurement.
     pub fn unmeasured(&self) -> Vec<MeasuredCase> {
         let case = |planned: &PlannedCase| {
             let spec = planned.spec.clone();

@@ -80,7 +80,7 @@ impl CasePair {
         }
     }
 
-    /// Returns the requirements for the device.
+    /// Returns the candidate's requirements for the device.
     pub fn requires(&self) -> &Requirements {
         &self.candidate.requires
     }

@@ -1,5 +1,5 @@
 //! Simulates whole suites with the noise of an H200. The tests show how often unchanged kernels
-//! fail, and how often a kernel that is 2 % slower does.
+//! fail, and how often a kernel that is 2 % slower is detected.
 //!
 //! The standard deviation of a block is that of ten kernels of 4 µs to 1.5 ms. Each is the median
 //! over 30 comparisons of the kernel with itself, from the raw data of docs/measurement.md.

@@ -1,6 +1,6 @@
 //! Serialises byte strings between processes as MessagePack `bin` instead of sequences of numbers.
 //!
-//! For `#[serde(with = "crate::byte_string")]`.
+//! Fields use it with `#[serde(with = "crate::byte_string")]`.
 
 use std::fmt;
 

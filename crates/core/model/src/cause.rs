@@ -43,11 +43,11 @@ causes! {
     NoPermission, "no_permission",
         "load the driver with NVreg_RestrictProfilingToAdminUsers=0, or give the service \
          CAP_SYS_ADMIN; `RmProfilingAdminOnly` in /proc/driver/nvidia/params shows the setting";
-    /// Another process holds the counters.
+    /// Another process uses the counters.
     CountersBusy, "counters_busy",
         "end or pause the other profiler, e.g. `dcgmi profile --pause`, and try again; one process \
          at a time can read counters, on all GPUs of a machine";
-    /// The tool cannot load the driver's part that reads counters.
+    /// The tool cannot load the driver library that reads counters.
     NoProfilerLibrary, "no_profiler_library",
         "make the driver's libraries available in the container (NVIDIA_DRIVER_CAPABILITIES=all), \
          or run outside the sandbox";

@@ -22,7 +22,7 @@ macro_rules! codes {
             /// All codes with a variant.
             pub const ALL: &[$name] = &[$($name::$variant),*];
 
-            /// Text of the code.
+            /// Returns the text of the code.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $text,)*
@@ -32,7 +32,7 @@ macro_rules! codes {
         }
 
         impl $name {
-            /// Meaning of the code, a sentence; `None` for an unknown code.
+            /// Returns the meaning of the code as a sentence, or `None` for an unknown code.
             pub fn meaning(&self) -> Option<&'static str> {
                 match self {
                     $(Self::$variant => Some(concat!($($variant_doc),*).trim()),)*

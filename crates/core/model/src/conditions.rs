@@ -10,9 +10,9 @@ pub enum PresetName {
     /// Shortest measurement, for an immediate answer.
     #[default]
     Quick,
-    /// Precise enough for a gate.
+    /// Measurement that is precise enough for a gate.
     Ci,
-    /// Most precise, and longest.
+    /// Longest and most precise measurement.
     Deep,
 }
 
@@ -48,10 +48,10 @@ pub enum Regime {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Work {
-    /// Bytes of device memory that are read or written.
+    /// Number of bytes of device memory that are read or written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<f64>,
-    /// Floating-point operations.
+    /// Number of floating-point operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flops: Option<f64>,
 }

@@ -19,11 +19,11 @@ pub struct DeviceInfo {
     pub uuid: String,
     /// Compilation target of the device.
     pub target: Target,
-    /// Streaming multiprocessors.
+    /// Number of streaming multiprocessors.
     pub multiprocessors: u32,
-    /// Device memory, bytes.
+    /// Size of the device memory, bytes.
     pub memory_bytes: u64,
-    /// L2 cache, bytes.
+    /// Size of the L2 cache, bytes.
     pub l2_bytes: u64,
     /// Peak SM clock, kHz.
     pub clock_khz: u32,
@@ -31,14 +31,14 @@ pub struct DeviceInfo {
     pub memory_clock_khz: u32,
     /// Memory bus width, bits.
     pub memory_bus_bits: u32,
-    /// Shared memory one block may opt in to, bytes.
+    /// Maximum shared memory of a block that opts in to more than the default, bytes.
     pub max_shared_optin_bytes: u32,
     /// PCI address, `0000:1b:00.0`.
     pub pci_bus_id: String,
     /// Limits of one multiprocessor.
     pub sm: SmLimits,
-    /// Reason why the driver's performance monitoring (GPM) has no data about the device; `None` if
-    /// it has data.
+    /// Reason why the driver's performance monitoring (GPM) does not support the device; `None` if
+    /// it does.
     pub unmonitored: Option<Unavailable>,
 }
 
@@ -54,11 +54,11 @@ impl DeviceInfo {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SmLimits {
     pub threads: u32,
-    /// Blocks; 0 if the driver does not report them.
+    /// Maximum number of blocks; 0 if the driver does not report it.
     pub blocks: u32,
-    /// 32-bit registers.
+    /// Number of 32-bit registers.
     pub registers: u32,
-    /// Shared memory, bytes.
+    /// Size of the shared memory, bytes.
     pub shared_bytes: u32,
     /// Shared memory that the driver reserves for each block, bytes.
     pub reserved_shared_bytes: u32,
@@ -70,8 +70,8 @@ pub struct SmLimits {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceKind {
-    /// A GPU, through NVIDIA's driver.
+    /// GPU that NVIDIA's driver controls.
     Cuda,
-    /// The emulated device, which runs PTX on the CPU.
+    /// Emulated device, which runs PTX on the CPU.
     Emulator,
 }

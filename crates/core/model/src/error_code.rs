@@ -10,11 +10,11 @@ codes! {
         // Requests that cannot be parsed or are not allowed.
         /// The contract has mistakes, which the response lists.
         InvalidContract = "invalid_contract",
-        /// There is no key, or it is wrong.
+        /// The request has no API key, or its key is invalid.
         Unauthorized = "unauthorized",
-        /// The caller's address sent too many wrong keys.
+        /// Too many invalid API keys were sent from the caller's address.
         TooManyWrongKeys = "too_many_wrong_keys",
-        /// The key lacks the permission.
+        /// The API key does not have the required permission.
         Forbidden = "forbidden",
         /// A web page of another origin sent the request.
         ForeignOrigin = "foreign_origin",
@@ -22,7 +22,7 @@ codes! {
         InvalidHost = "invalid_host",
         /// The `Host` header names an unknown host.
         UnknownHost = "unknown_host",
-        /// The address does not support the method.
+        /// The path does not support the HTTP method.
         MethodNotAllowed = "method_not_allowed",
         /// The body's media type is not supported.
         UnsupportedMediaType = "unsupported_media_type",
@@ -33,15 +33,15 @@ codes! {
         /// The body did not arrive in time.
         BodyTimeout = "body_timeout",
         // Things that do not exist.
-        /// There is nothing at that address.
+        /// Nothing exists at this path.
         NotFound = "not_found",
         /// There is no job with this id, or its report is no longer stored.
         NoSuchJob = "no_such_job",
-        /// There is no such agent session.
+        /// The agent session does not exist.
         NoSuchSession = "no_such_session",
-        /// There is no baseline of that name.
+        /// There is no baseline with this name.
         NoSuchBaseline = "no_such_baseline",
-        /// There is no matrix of that name.
+        /// There is no matrix with this name.
         NoSuchMatrix = "no_such_matrix",
         /// There is no tensor with this id.
         NoSuchTensor = "no_such_tensor",
@@ -49,9 +49,9 @@ codes! {
         TensorGone = "tensor_gone",
         /// The process that held the shared tensor has died.
         HolderDied = "holder_died",
-        /// There is no such lease of a shared tensor, or it has ended.
+        /// The lease of a shared tensor does not exist, or has ended.
         NoSuchLease = "no_such_lease",
-        /// The job has no such artifact.
+        /// The job does not have the requested artifact.
         NoSuchArtifact = "no_such_artifact",
         /// The artifact was removed.
         ArtifactGone = "artifact_gone",
@@ -67,21 +67,21 @@ codes! {
         QueueFull = "queue_full",
         /// The caller has reached a quota.
         QuotaExceeded = "quota_exceeded",
-        /// The server has no memory for another large body.
+        /// The server does not have enough memory for another large request body.
         TooManyLargeBodies = "too_many_large_bodies",
-        /// The server has reached its limit on watchers.
+        /// The server has reached its limit on callers that watch jobs.
         TooManyWatchers = "too_many_watchers",
         /// The server has reached its limit on agent sessions.
         TooManySessions = "too_many_sessions",
-        /// The server has no memory for the body.
+        /// The server does not have enough memory for the request body.
         OutOfMemory = "out_of_memory",
         /// No server meets the requirements.
         UnmetRequirements = "unmet_requirements",
-        /// This machine lacks something that the request needs.
+        /// This machine lacks a resource that the request needs.
         Unavailable = "unavailable",
         /// The server is shutting down.
         ShuttingDown = "shutting_down",
-        /// A defect of the server, or a broken machine.
+        /// The server has a defect, or its machine is faulty.
         Internal = "internal",
         // Ends of jobs.
         /// A caller cancelled the job.
@@ -99,7 +99,7 @@ codes! {
         /// The job ended, and the server gave no code.
         Unknown = "unknown",
         ..
-        /// The code of the single problem of a request, or a code of another version.
+        /// The code of the only problem of a request, or a code of another version.
         Problem(FailureCode),
     }
 }

@@ -49,9 +49,9 @@ codes! {
         SharedObjectInitFailed = "shared_object_init_failed",
         /// The operating system rejected a call.
         OperatingSystem = "operating_system",
-        /// The handle is invalid.
+        /// The resource handle is invalid.
         InvalidHandle = "invalid_handle",
-        /// The name does not exist.
+        /// The requested name does not exist.
         NotFound = "not_found",
         /// The operation has not ended yet.
         NotReady = "not_ready",
@@ -77,7 +77,8 @@ codes! {
         InvalidPc = "invalid_pc",
         /// The launch ended abnormally.
         LaunchFailed = "launch_failed",
-        /// A loop of launches made its maximum number of passes, and its flag is still set.
+        /// A loop of launches reached its maximum number of iterations before its condition became
+        /// false.
         LoopDidNotEnd = "loop_did_not_end",
         /// The blocks of the cooperative launch do not all fit on the device at once.
         CooperativeLaunchTooLarge = "cooperative_launch_too_large",
@@ -97,7 +98,7 @@ codes! {
         DriverTimeout = "driver_timeout",
         /// The driver reported an unknown error.
         Unknown = "unknown",
-        /// Any other code of the driver.
+        /// The driver reported another error.
         DriverError = "driver_error",
         // Ends of runs.
         /// The run did not end in time and was stopped.
@@ -120,9 +121,9 @@ codes! {
         InternalError = "internal_error",
         /// Another profile uses the counters.
         CountersBusy = "counters_busy",
-        /// The device's use cannot be monitored.
+        /// The use of the device cannot be monitored.
         Unmonitored = "unmonitored",
-        /// The image and the arguments exceed one message.
+        /// The image and the arguments do not fit in one message to the worker.
         ImageTooLarge = "image_too_large",
         /// The library is not installed, or does not work.
         NoLibrary = "no_library",
@@ -166,9 +167,9 @@ codes! {
         /// The contract's reference kernel failed.
         ReferenceFailed = "reference_failed",
         // Failures of Python kernels.
-        /// Creating the kernel's object failed.
+        /// The kernel's object could not be created.
         ConstructorFailed = "constructor_failed",
-        /// Creating the kernel's inputs failed, or its arguments are unknown.
+        /// The kernel's inputs could not be created, or its arguments are unknown.
         InputsFailed = "inputs_failed",
         /// A call of the kernel raised an exception.
         CallFailed = "call_failed",
@@ -178,12 +179,12 @@ codes! {
         NoGradient = "no_gradient",
         /// The kernel's process sent an unexpected message.
         ProtocolViolated = "protocol_violated",
-        /// A thread of the kernel's process ran while the process had to be stopped.
+        /// A thread of the kernel's process continued to run while the process had to be stopped.
         NotStopped = "not_stopped",
         // Results of a compilation.
         /// The compiler rejected the source.
         CompilationFailed = "compilation_failed",
-        /// An option is not allowed, or the compiler rejected it.
+        /// A compiler option is not allowed, or the compiler rejected it.
         CompilerOptionRefused = "compiler_option_refused",
         /// The compiler ran out of memory.
         CompilerOutOfMemory = "compiler_out_of_memory",
@@ -193,7 +194,7 @@ codes! {
         CompilerFailed = "compiler_failed",
         /// The compiler did not end in time.
         CompilerTimeout = "compiler_timeout",
-        /// The compiler used up its processor time.
+        /// The compiler exceeded its limit on processor time.
         CompilerCpuLimit = "compiler_cpu_limit",
         /// The compiler wrote a file beyond the size limit.
         CompilerFileLimit = "compiler_file_limit",
@@ -201,11 +202,11 @@ codes! {
         CompilerCrashed = "compiler_crashed",
         /// There are too many compiler options.
         TooManyCompilerOptions = "too_many_compiler_options",
-        /// An option is malformed.
+        /// A compiler option is malformed.
         InvalidCompilerOption = "invalid_compiler_option",
-        /// An option is unknown.
+        /// A compiler option is unknown.
         UnknownCompilerOption = "unknown_compiler_option",
-        /// There is no source.
+        /// The request contains no source.
         MissingSource = "missing_source",
         /// The source exceeds the size limit.
         SourceTooLarge = "source_too_large",
@@ -219,7 +220,7 @@ codes! {
         WrongArchitecture = "wrong_architecture",
         /// The kernel type is not supported here.
         UnsupportedKernelType = "unsupported_kernel_type",
-        /// There is no binary.
+        /// The request contains no binary.
         MissingBinary = "missing_binary",
         /// The binary cannot be decoded.
         InvalidBinary = "invalid_binary",
@@ -233,11 +234,11 @@ codes! {
         EmulatorNeedsPtx = "emulator_needs_ptx",
         /// Several kernels match the name.
         AmbiguousKernel = "ambiguous_kernel",
-        /// No kernel has the name.
+        /// No kernel has this name.
         UnknownKernel = "unknown_kernel",
-        /// There is no kernel.
+        /// The code contains no kernel.
         NoKernel = "no_kernel",
-        /// The kernel has no compile-time constant of that name.
+        /// The kernel has no compile-time constant with this name.
         UnknownConstant = "unknown_constant",
         /// A compile-time constant of the kernel has no value.
         MissingConstant = "missing_constant",
@@ -252,7 +253,7 @@ codes! {
         ArgumentType = "argument_type",
         /// A parameter cannot represent its argument's value.
         ArgumentValue = "argument_value",
-        /// A type is unknown.
+        /// A C type is unknown.
         UnknownCType = "unknown_c_type",
         // Bodies that cannot be parsed.
         /// The body is not JSON.
@@ -292,17 +293,17 @@ codes! {
         MissingGrid = "missing_grid",
         /// The block is missing.
         MissingBlock = "missing_block",
-        /// A scalar has no value.
+        /// A scalar argument has no value.
         MissingValue = "missing_value",
-        /// A tensor has no shape and type.
+        /// A tensor argument has no shape and element type.
         MissingTensorSpec = "missing_tensor_spec",
-        /// An input has no content.
+        /// An input tensor has no content.
         MissingContent = "missing_content",
         /// A block has too many threads.
         BlockTooLarge = "block_too_large",
         /// A cluster has too many blocks.
         ClusterTooLarge = "cluster_too_large",
-        /// The grid is not a multiple of the clusters.
+        /// The size of the grid is not a multiple of the cluster size.
         ClusterDoesNotDivideGrid = "cluster_does_not_divide_grid",
         /// An expression cannot be evaluated.
         InvalidExpression = "invalid_expression",
@@ -318,23 +319,23 @@ codes! {
         InvalidBase64 = "invalid_base64",
         /// The data cannot be decoded.
         InvalidData = "invalid_data",
-        /// The data has another type than its tensor.
+        /// The element type of the data differs from the tensor's.
         DtypeMismatch = "dtype_mismatch",
-        /// The data has another shape than its tensor.
+        /// The shape of the data differs from the tensor's.
         ShapeMismatch = "shape_mismatch",
-        /// The data has another size than its tensor.
+        /// The size of the data differs from the tensor's.
         SizeMismatch = "size_mismatch",
-        /// The field is not allowed there.
+        /// The field is not allowed in this place.
         WrongField = "wrong_field",
-        /// The fields exclude each other.
+        /// The fields are mutually exclusive.
         ConflictingFields = "conflicting_fields",
-        /// The expected argument is not an output.
+        /// An expectation names an argument that is not an output.
         NotAnOutput = "not_an_output",
-        /// There is no such tensor.
+        /// There is no tensor with this name.
         UnknownTensor = "unknown_tensor",
-        /// There is no such output.
+        /// There is no output with this name.
         UnknownOutput = "unknown_output",
-        /// There is no such metric.
+        /// There is no metric with this name.
         UnknownMetric = "unknown_metric",
         /// A requirement is malformed.
         InvalidRequirement = "invalid_requirement",
@@ -342,11 +343,11 @@ codes! {
         DifferentRequirements = "different_requirements",
         /// No server meets the requirements.
         UnmetRequirements = "unmet_requirements",
-        /// The reference kernel has other arguments than the kernel.
+        /// The tensor arguments of the reference kernel differ from the kernel's.
         ReferenceArgsDiffer = "reference_args_differ",
         /// The reference does not compile.
         ReferenceNotCompiled = "reference_not_compiled",
-        /// The reference is correct, but has no times to compare with.
+        /// The reference is correct, but has no times to compare.
         ReferenceNotTimed = "reference_not_timed",
         /// The kernels to compare are missing, or there are too many.
         Candidates = "candidates",
@@ -364,7 +365,7 @@ codes! {
         AxisValue = "axis_value",
         /// A reference to an axis is malformed, or the axis does not exist.
         AxisReference = "axis_reference",
-        /// An axis has a value twice.
+        /// An axis contains a value twice.
         DuplicateValue = "duplicate_value",
         /// The contract has no reference to an axis.
         UnusedAxis = "unused_axis",
@@ -385,7 +386,7 @@ codes! {
         UnknownParameter = "unknown_parameter",
         /// A parameter occurs twice.
         RepeatedParameter = "repeated_parameter",
-        /// The parameters exclude each other.
+        /// The parameters are mutually exclusive.
         ContradictoryParameters = "contradictory_parameters",
         /// The idempotency key is too long, or has characters that are not allowed.
         InvalidIdempotencyKey = "invalid_idempotency_key",
@@ -394,7 +395,7 @@ codes! {
         /// Webhooks may not be sent to this address.
         WebhookRefused = "webhook_refused",
         ..
-        /// A code of another version, or a composed one.
+        /// A code of another version, or a code that is composed of others.
         Other(String),
     }
 }

@@ -2,33 +2,33 @@
 //! Offsets are in bytes. The device also accesses the page; `support.cu` contains the same offsets
 //! in words.
 
-/// The device writes the number of the waiting call here.
+/// Offset of the number of the waiting call, which the device writes.
 pub const ARRIVED: usize = 0;
-/// The judge writes the number of the call that may begin here.
+/// Offset of the number of the call that may begin, which the judge writes.
 pub const OPEN: usize = 64;
-/// The judge writes the call's key here before it writes `OPEN`, 32 bytes.
+/// Offset of the call's key, 32 bytes, which the judge writes before it writes `OPEN`.
 pub const KEY: usize = 128;
-/// The device writes the number of the call that has ended here.
+/// Offset of the number of the call that has ended, which the device writes.
 pub const DONE: usize = 192;
-/// The runner writes the number of the call that it begins to queue here.
+/// Offset of the number of the call that the runner begins to queue, which the runner writes.
 pub const STARTED: usize = 256;
-/// The runner writes the number of the call that is completely queued here.
+/// Offset of the number of the call that is completely queued, which the runner writes.
 pub const QUEUED: usize = 320;
-/// End of the words above.
+/// Offset of the end of the words above.
 pub const WORDS: usize = 384;
-/// The device writes the hashes of results here before it reports the end of the call, 32 bytes
-/// each.
+/// Offset of the hashes of results, 32 bytes each, which the device writes before it reports the
+/// end of the call.
 pub const DIGESTS: usize = 512;
-/// Size of the page.
+/// Size of the page, in bytes.
 pub const BYTES: usize = 4096;
 /// Maximum number of results of a call that are hashed.
 pub const MOST_RANGES: usize = 64;
 
-/// Bytes of a result that one block of the device hashes.
+/// Number of bytes of a result that one block of the device hashes.
 pub const GROUP_BYTES: u64 = 128 << 10;
-/// Bytes of the counters in the memory for hashing.
+/// Size of the counters at the start of the memory for hashing, in bytes.
 pub const COUNTER_BYTES: u64 = 4 * (MOST_RANGES as u64 + 16);
-/// Bytes of the memory for hashing for each group, after the counters.
+/// Size of the memory for hashing that each group uses after the counters, in bytes.
 pub const GROUP_HASH_BYTES: u64 = 64;
 
 /// A key, or a hash.

@@ -63,7 +63,7 @@ impl JobState {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled | Self::TimedOut)
     }
 
-    /// Returns the stage of a job if only this state is known.
+    /// Returns the stage that is reported for a job if only its state is known.
     pub fn stage(self) -> JobStage {
         match self {
             Self::Submitted | Self::Queued => JobStage::Waiting,
@@ -92,16 +92,16 @@ impl JobState {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum JobKind {
-    /// Evaluation, as by `POST /evaluate`.
+    /// Evaluation of a kernel, as requested by `POST /evaluate`.
     #[default]
     Evaluate,
-    /// Untimed run, as by `POST /execute`.
+    /// Untimed run of a kernel, as requested by `POST /execute`.
     Execute,
-    /// Comparison, as by `POST /compare`.
+    /// Comparison of kernels, as requested by `POST /compare`.
     Compare,
-    /// Sweep, as by `POST /sweep`.
+    /// Sweep over values of a contract, as requested by `POST /sweep`.
     Sweep,
-    /// Run of the gate, as by `POST /gate`.
+    /// Run of the gate, as requested by `POST /gate`.
     Gate,
 }
 
@@ -120,7 +120,7 @@ impl JobKind {
         }
     }
 
-    /// Returns the kind of that name.
+    /// Returns the kind with this name.
     pub fn named(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == text)
     }

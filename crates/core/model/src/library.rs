@@ -16,7 +16,7 @@ pub enum Library {
 impl Library {
     pub const ALL: [Self; 2] = [Self::Cusparse, Self::Cublas];
 
-    /// Returns the name on the wire. Requests require it in the same way as a language.
+    /// Returns the name on the wire. Requirements list it among the languages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cusparse => "cusparse",
@@ -32,7 +32,7 @@ impl Library {
         }
     }
 
-    /// Returns the library of a name.
+    /// Returns the library with this name.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|library| library.name() == name)
     }

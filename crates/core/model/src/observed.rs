@@ -9,7 +9,7 @@ use super::unavailable::Unavailable;
 /// Counts of the emulator for one launch, or for all launches of a program of several launches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchCounts {
-    /// Symbol of the kernel; for several launches, of the first kernel.
+    /// Symbol of the kernel, or of the first kernel of several launches.
     pub kernel: String,
     /// Counts of each kernel, by symbol, for a program of several launches.
     pub kernels: BTreeMap<String, BTreeMap<String, u64>>,
@@ -19,7 +19,7 @@ pub struct LaunchCounts {
     pub counts: BTreeMap<String, u64>,
 }
 
-/// Readings of the driver's monitoring of a GPU that ran a kernel repeatedly.
+/// Readings of the driver's performance monitoring of a GPU that ran a kernel repeatedly.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MonitorFacts {
     /// Window in which the kernel ran.

@@ -89,7 +89,7 @@ impl Requirements {
         None
     }
 
-    /// Returns whether a device meets the requirements for the device.
+    /// Returns whether a device meets all requirements that concern the device.
     pub fn is_met_by(&self, device: &DeviceOffer) -> bool {
         self.device.is_none_or(|kind| kind == device.kind)
             && self
@@ -100,7 +100,7 @@ impl Requirements {
     }
 }
 
-/// Capabilities of an executor, as far as requests can require them.
+/// Capabilities of an executor that requests can require.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutorCapabilities {
     /// Devices of the executor, including those that do not work at the moment.
@@ -113,11 +113,11 @@ pub struct ExecutorCapabilities {
     pub no_languages: BTreeMap<String, String>,
 }
 
-/// Properties of a device, as far as requests can require them.
+/// Properties of a device that requests can require.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceOffer {
     pub kind: DeviceKind,
-    /// Major and minor.
+    /// Compute capability: major and minor number.
     pub compute_capability: (u32, u32),
     /// Product name.
     pub name: String,
@@ -126,8 +126,8 @@ pub struct DeviceOffer {
 impl ExecutorCapabilities {
     /// Checks whether the capabilities meet the requirements.
     ///
-    /// # Errors The first requirement that is not met, and the available devices, tools or
-    /// languages.
+    /// # Errors
+    /// Returns the first requirement that is not met, and the available devices, tools or languages.
     pub fn meet(&self, order: &Requirements) -> Result<(), String> {
         if !self.devices.iter().any(|device| order.is_met_by(device)) {
             let there = self.devices.iter().map(DeviceOffer::describe).collect::<Vec<_>>();
@@ -173,7 +173,7 @@ impl Requirements {
     }
 }
 
-/// Parses an architecture: `sm_90` is 9.0, `sm_120` is 12.0. `sm_90a` also means a device of 9.0.
+/// Parses an architecture: `sm_90` is 9.0, and `sm_120` is 12.0. `sm_90a` is also parsed as 9.0.
 fn compute_capability(text: &str) -> Option<(u32, u32)> {
     let text = text.to_lowercase();
     let digits = text.strip_prefix("sm_")?;

@@ -40,6 +40,6 @@ pub struct FunctionFacts {
     pub const_bytes: u32,
     /// Maximum number of threads per block.
     pub max_threads_per_block: u32,
-    /// Number of blocks of this launch that fit one multiprocessor.
+    /// Number of blocks of this launch that can be resident on one multiprocessor.
     pub max_active_blocks: u32,
 }

@@ -44,7 +44,7 @@ pub enum MapElement {
     F32,
     F64,
     Bf16,
-    /// `float` values, rounded during the copy.
+    /// `float` values, which are rounded to TF32 during the copy.
     Tf32,
 }
 
@@ -84,8 +84,7 @@ impl MapSwizzle {
 impl TensorMap {
     /// Checks the driver's conditions for a map (CUDA Driver API, `cuTensorMapEncodeTiled`).
     ///
-    /// # Errors
-    /// A description of the violated condition.
+    /// Returns a description of the violated condition.
     pub fn check(&self) -> Result<(), String> {
         let rank = self.shape.len();
         if !(1..=MAX_RANK).contains(&rank) {

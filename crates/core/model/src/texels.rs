@@ -14,9 +14,9 @@ const MAX_SURFACE: [&[u64]; 4] =
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TexelGrid {
     pub element: TexelElement,
-    /// Elements of a texel: 1, 2 or 4.
+    /// Number of elements per texel: 1, 2 or 4.
     pub channels: u32,
-    /// Texels of a row.
+    /// Number of texels per row.
     pub width: u64,
     /// Number of rows; `None` for one dimension.
     pub height: Option<u64>,
@@ -68,7 +68,7 @@ impl TexelGrid {
         self.width.saturating_mul(texel)
     }
 
-    /// Returns the number of rows of all slices or layers.
+    /// Returns the total number of rows in all slices or layers.
     pub fn rows(&self) -> u64 {
         self.height.unwrap_or(1).saturating_mul(self.depth.unwrap_or(1))
     }
@@ -79,8 +79,7 @@ impl TexelGrid {
 
     /// Checks the conditions for texels in any memory.
     ///
-    /// # Errors
-    /// A description of the violated condition.
+    /// Returns a description of the violated condition.
     pub fn check(&self) -> Result<(), String> {
         if !matches!(self.channels, 1 | 2 | 4) {
             return Err(format!("it has {} channels; 1, 2 or 4 are possible", self.channels));
@@ -99,8 +98,7 @@ impl TexelGrid {
 
     /// Checks the driver's conditions for a CUDA array (CUDA Driver API, `cuArray3DCreate`).
     ///
-    /// # Errors
-    /// A description of the violated condition.
+    /// Returns a description of the violated condition.
     pub fn check_array(&self, reader: TexelReader) -> Result<(), String> {
         self.check()?;
         let extents = self.extents();

@@ -39,11 +39,12 @@ pub enum TextureAddress {
     /// Texel inside the texture that is nearest to the coordinate.
     #[default]
     Clamp,
-    /// Texel of the repeated texture.
+    /// Texel of the texture, which is repeated in each dimension.
     Wrap,
-    /// Texel of the repeated texture, with every second repetition mirrored.
+    /// Texel of the texture, which is repeated in each dimension and mirrored in every second
+    /// repetition.
     Mirror,
-    /// Zero.
+    /// Zero for every coordinate outside the texture.
     Border,
 }
 
@@ -51,10 +52,10 @@ pub enum TextureAddress {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TextureFilter {
-    /// Nearest texel.
+    /// Value of the nearest texel.
     #[default]
     Point,
-    /// Linear interpolation of neighbouring texels.
+    /// Linear interpolation between neighbouring texels.
     Linear,
 }
 
@@ -65,7 +66,7 @@ pub enum TextureRead {
     /// No conversion (`cudaReadModeElementType`).
     #[default]
     Element,
-    /// Fraction of the type's range (`cudaReadModeNormalizedFloat`).
+    /// Conversion to a fraction of the type's range (`cudaReadModeNormalizedFloat`).
     Normalized,
 }
 
@@ -89,8 +90,7 @@ impl TextureLayout {
 
     /// Checks the driver's conditions for a texture (CUDA Driver API, `cuTexObjectCreate`).
     ///
-    /// # Errors
-    /// A description of the violated condition.
+    /// Returns a description of the violated condition.
     pub fn check(&self) -> Result<(), String> {
         self.grid.check()?;
         let element = self.grid.element;

@@ -5,20 +5,20 @@ use serde::{Deserialize, Serialize};
 /// Times of a worker's phases, milliseconds of wall clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkerTimings {
-    /// Loading modules.
+    /// Time of loading modules.
     pub load_ms: f64,
-    /// Allocating and filling buffers.
+    /// Time of allocating and filling buffers.
     pub h2d_ms: f64,
-    /// Launches: warm-up, trials, flushes, verification runs.
+    /// Time of launches: warm-up, trials, flushes, verification runs.
     pub execute_ms: f64,
     /// Part of `execute_ms` between events around every batch. It includes the time in which the
     /// device waits for the host to queue a launch.
     pub device_busy_ms: f64,
-    /// Copying outputs back and hashing them.
+    /// Time of copying outputs back and hashing them.
     pub d2h_ms: f64,
-    /// Verifying: guard bands, inputs, reference kernels, comparisons.
+    /// Time of checks: guard bands, inputs, reference kernels, comparisons.
     pub verify_ms: f64,
-    /// Querying the management library for the state of the GPU.
+    /// Time of querying the management library for the state of the GPU.
     pub monitor_ms: f64,
     /// Time of scrubbing that delayed the answer. Always zero, because scrubbing follows the
     /// answer.

@@ -1,6 +1,7 @@
-//! The page of a kernel's code: each line of the source with the instructions that were made from it.
+//! The page of a kernel's code: each line of the source with the instructions that were generated
+//! from it.
 //!
-//! A line folds out into its PTX and SASS, so that they stand beside each other without a script.
+//! Each line expands to show its PTX and SASS side by side, without a script.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +13,16 @@ use crate::document::{Content, Links};
 use crate::parts::{self, Section};
 use crate::text;
 
-/// Most lines of a file, most files, and most instructions below a line that are shown.
+/// The maximum numbers of lines of a file, of files, and of instructions below a line.
 const MAX_LINES: usize = 5_000;
 const MAX_FILES: usize = 32;
 const MAX_BELOW: usize = 200;
-/// Most instructions on the page, over all lines.
+/// The maximum number of instructions on the page, over all lines.
 const MAX_INSTRUCTIONS: usize = 8_000;
-/// Most characters of a line of source or of an instruction.
+/// The maximum number of characters of a line of source or of an instruction.
 const MAX_WIDTH: usize = 300;
 
-/// Instructions of each language, by the line of a file that they were made from.
+/// Instructions of each language, by the line of a file from which they were generated.
 type ByLine<'a> = BTreeMap<(&'a str, u32), [Vec<&'a LinkedInstruction>; 2]>;
 
 /// Index of a language in [`ByLine`].
@@ -61,7 +62,7 @@ pub fn code(view: &KernelCodeView, links: &Links) -> String {
         refresh_s: None,
         main: html! {
             h1.page { "Source, PTX and SASS of " (text::code(&view.kernel)) }
-            p.say { "Each line shows how many instructions were made from it. A line with instructions folds out." }
+            p.say { "Each line shows how many instructions were generated from it. Select a line with instructions to show them." }
             (facts(&view.listings))
             @for (index, file) in view.files.iter().take(MAX_FILES).enumerate() {
                 (source(index, file, &by_line))
@@ -73,7 +74,7 @@ pub fn code(view: &KernelCodeView, links: &Links) -> String {
     content.whole(links)
 }
 
-/// What there is of each language, or the reason why there is nothing.
+/// Shows the number of instructions in each language, or the reason why there are none.
 fn facts(listings: &[CodeListing]) -> Markup {
     let row = |listing: &CodeListing| {
         let value = html! {
@@ -81,7 +82,7 @@ fn facts(listings: &[CodeListing]) -> Markup {
                 Some(reason) => (text::message(reason)),
                 None => {
                     (text::counted(listing.instructions.len(), "instruction"))
-                    @if listing.truncated { ", of which there are more" }
+                    @if listing.truncated { "; more are not listed" }
                 }
             }
         };
@@ -90,7 +91,7 @@ fn facts(listings: &[CodeListing]) -> Markup {
     parts::facts(listings.iter().map(row).collect())
 }
 
-/// A file with its lines.
+/// Shows a file with its lines.
 fn source(index: usize, file: &SourceText, by_line: &ByLine<'_>) -> Markup {
     let lines = file.text.lines().count();
     let title = text::shown(&file.name, text::NAME);
@@ -105,7 +106,7 @@ fn source(index: usize, file: &SourceText, by_line: &ByLine<'_>) -> Markup {
     })
 }
 
-/// A line, and the instructions below it.
+/// Shows a line, and the instructions below it.
 fn source_line(
     file: usize,
     number: u32,
@@ -153,7 +154,8 @@ fn listed(language: &str, instructions: &[&LinkedInstruction]) -> Markup {
     }
 }
 
-/// Instructions of files that were not submitted, such as the compiler's headers.
+/// Shows the number of instructions from files that were not submitted, such as the compiler's
+/// headers.
 fn elsewhere(others: &BTreeMap<&str, [usize; 2]>, is_cut: bool) -> Markup {
     let head = [("file", false), ("PTX", true), ("SASS", true)];
     let rows = others.iter().take(MAX_FILES).map(|(file, counts)| {

@@ -30,7 +30,7 @@ pub(crate) fn verdict(tone: Tone, word: &str, heading: Markup, sentences: &[Mark
     verdict_with(tone, word, html! { h1 { (heading) } }, sentences)
 }
 
-/// Creates a further verdict on the same page. Its heading is not the heading of the page.
+/// Creates an additional verdict on the same page. Its heading is not the heading of the page.
 pub(crate) fn further_verdict(
     tone: Tone,
     word: &str,

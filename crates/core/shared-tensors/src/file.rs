@@ -56,11 +56,10 @@ impl TensorFileError {
 }
 
 /// Finds the tensor in a file. The first bytes determine the format: WAV, `.npy` or `.safetensors`.
-/// `tensor` names one of several tensors in a `.safetensors` file. Apart from buffers and a header,
-/// it uses no memory, whatever sizes the file announces.
+/// `tensor` names one of several tensors in a `.safetensors` file. The function needs memory only
+/// for buffers and a header, regardless of the sizes that the file announces.
 ///
-/// # Errors
-/// The file is invalid, or the tensor has more than `max_bytes`.
+/// Returns an error if the file is invalid, or if the tensor has more than `max_bytes`.
 pub fn read(
     file: File,
     tensor: Option<&str>,

@@ -33,9 +33,10 @@ impl TransferFormat {
         }
     }
 
-    /// Returns the head of a file, which precedes the elements. The elements take `bytes` bytes.
+    /// Returns the header of a file that precedes `bytes` bytes of elements.
     ///
-    /// # Errors Fails if the format does not support the element type.
+    /// # Errors
+    /// Returns an error if the format does not support the element type.
     pub fn head(self, dtype: Dtype, shape: &[u64], bytes: u64) -> Result<Vec<u8>, TensorFileError> {
         match self {
             Self::Npy => Ok(NpyHeader::write(dtype, shape)),

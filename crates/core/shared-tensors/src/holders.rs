@@ -15,7 +15,7 @@ use super::registry::{FreedMemory, HeldTensor, RegistryLimits, TensorLocation, T
 /// Maximum number of bytes that one read of a tensor returns.
 pub const CHUNK_BYTES: usize = 4 << 20;
 
-/// Future answer of a holder process.
+/// Future that resolves to the answer of a holder process.
 pub type HolderFuture<'a, T> = BoxFuture<'a, Result<T, HolderError>>;
 
 /// Settings for starting the holder processes of a server.
@@ -27,9 +27,9 @@ pub struct HolderSettings {
     pub emulated: bool,
     /// Library that replaces the driver on emulated devices, if the configuration names one.
     pub emulator: Option<PathBuf>,
-    /// Directory for this server only.
+    /// Directory that only this server uses.
     pub run_dir: PathBuf,
-    /// Directory whose files are in memory. No other user may access it.
+    /// Directory in an in-memory file system. No other user may access it.
     pub shared_dir: PathBuf,
     /// Limits of the registry.
     pub limits: RegistryLimits,
@@ -109,7 +109,7 @@ pub enum HolderError {
     )]
     Died {
         place: TensorLocation,
-        /// How the death was noticed.
+        /// Description of how the death of the process was detected.
         reason: String,
     },
     /// The process rejected the request and continues.

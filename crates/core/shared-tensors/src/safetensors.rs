@@ -154,7 +154,8 @@ fn dtype_named(name: &str) -> Option<Dtype> {
 
 /// Returns the head of a file with one tensor, called `tensor`.
 ///
-/// # Errors Fails if the format does not support the element type.
+/// # Errors
+/// Returns an error if the format does not support the element type.
 pub(crate) fn head(dtype: Dtype, extents: &[u64], bytes: u64) -> Result<Vec<u8>, TensorFileError> {
     let Some((_, name)) = NAMES.iter().find(|(known, _)| *known == dtype) else {
         return Err(TensorFileError::data(format!(

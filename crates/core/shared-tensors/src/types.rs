@@ -27,14 +27,14 @@ pub struct ArrayRequest {
     /// Shape. Default: one dimension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Vec<u64>>,
-    /// Free name, for display only.
+    /// Name, for display only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Time without use after which the tensor is removed, seconds. Default: `tensors.ttl_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_s: Option<f64>,
-    /// Whether the caller's least recently used tensors may be removed if there is no room for this one. Tensors that
-    /// a process has open stay.
+    /// Whether the caller's least recently used tensors may be removed if there is not enough space
+    /// for this one. Tensors that a process has open are not removed.
     #[serde(default)]
     pub evict: bool,
 }
@@ -60,7 +60,7 @@ pub struct SharedTensor {
     /// Sample rate, Hz. Only for sound.
     #[schemars(extend("nullable" = true))]
     pub sample_rate: Option<u32>,
-    /// Result of the request, for people.
+    /// Human-readable result of the request.
     pub message: String,
     /// Element type.
     pub element_type: Dtype,
@@ -72,12 +72,12 @@ pub struct SharedTensor {
     pub nbytes: u64,
     /// Size of the allocated memory, bytes. It counts towards the quota.
     pub held_bytes: u64,
-    /// Way in which other processes open the tensor.
+    /// Method by which other processes open the tensor.
     pub kind: HandleKind,
-    /// Free name that the caller gave.
+    /// Name that the caller gave, for display only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Copy of `name`, with the name of the GPU Tensor Server. Null without a name.
+    /// Copy of `name` under the field name of the GPU Tensor Server. Null without a name.
     #[serde(default)]
     #[schemars(extend("nullable" = true))]
     pub original_filename: Option<String>,
@@ -106,13 +106,13 @@ pub struct TensorList {
 pub struct TensorDeleted {
     /// Id of the deleted tensor.
     pub tensor_id: String,
-    /// Result of the request, for people.
+    /// Human-readable result of the request.
     pub message: String,
     /// Number of leases. The memory remains until the last of them ends.
     pub leases: u32,
 }
 
-/// Way in which another process opens a tensor.
+/// Method by which another process opens a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HandleKind {
@@ -127,7 +127,7 @@ pub enum HandleKind {
 pub struct TensorHandle {
     /// Id of the tensor.
     pub tensor_id: String,
-    /// Way in which the tensor is opened.
+    /// Method by which the tensor is opened.
     pub kind: HandleKind,
     /// CUDA IPC handle, 64 bytes in base64. Null for host memory.
     #[schemars(extend("nullable" = true))]

@@ -53,7 +53,7 @@ pub struct Calibration {
     pub blocks: u32,
     /// Number of runs of each case, each in fresh processes.
     pub runs: u32,
-    /// Results by the name of the case.
+    /// Results by name of the case.
     pub cases: BTreeMap<String, CalibratedCase>,
 }
 
@@ -115,7 +115,8 @@ pub struct PlannedTest {
     pub margin: f64,
     /// Relative slowdown Δ that the gate must detect.
     pub delta: f64,
-    /// Error probability at one look: α divided by the suite's cases and the preset's looks.
+    /// Error probability at one look (interim analysis): α divided by the number of the suite's
+    /// cases and by the number of the preset's looks.
     pub alpha: f64,
     /// Number of blocks at the last look.
     pub blocks: u32,
@@ -146,8 +147,7 @@ impl Calibration {
 
     /// Checks the format version and that the numbers are in range.
     ///
-    /// # Errors
-    /// The problem, with its path.
+    /// Returns the first problem, with its path in the file.
     pub fn verify(&self) -> Result<(), CalibrationError> {
         let refuse = |at: String, message: &str| {
             Err(CalibrationError::Value { at, message: message.to_owned() })
@@ -203,7 +203,7 @@ impl Calibration {
 ///
 /// The smallest slowdown that is detected is max(τ, floor) + (t₁₋α + t₀.₉₅)·s/√n with the largest s
 /// of the runs. This is the sample size formula of the one-sided t-test, with t for the normal
-/// quantiles. `extra` contains further reasons why the case must be advisory.
+/// quantiles. `extra` contains additional reasons why the case must be advisory.
 pub fn calibrated(
     cache: CacheState,
     runs: &[PairedComparison],
@@ -227,7 +227,10 @@ pub fn calibrated(
     }
     let unsound = runs.iter().filter(|run| run.p_value.is_none()).count();
     if unsound > 0 {
-        advisory.push(format!("{unsound} of {} runs gave no confidence interval", runs.len()));
+        advisory.push(format!(
+            "{unsound} of {} runs gave no p-value, because their blocks cannot support a verdict",
+            runs.len()
+        ));
     }
     if estimates.is_empty() {
         advisory.push("no run gave a ratio of times".to_owned());

@@ -61,12 +61,12 @@ pub enum GateReason {
     Faster,
     /// The interval contains both passing and failing differences.
     Unresolved,
-    /// The blocks give no valid confidence interval; the comparison lists the reasons.
+    /// The blocks of the comparison do not support a verdict. The comparison lists the reasons.
     Unsound,
-    /// The candidate is correct, and its time cannot be ranked, e.g. because torch kernels ran on
-    /// the CPU.
+    /// The candidate is correct, but its time cannot be ranked, for example because torch kernels
+    /// ran on the CPU.
     OnlyRight,
-    /// Counts are equal, or within their margin.
+    /// Counts are equal, or differ by no more than their margin.
     CountsWithin,
     /// A count is higher by more than its margin, and none is lower.
     MoreWork,
@@ -94,9 +94,9 @@ pub struct Verdict {
     pub reason: GateReason,
     /// Explanation; empty if the reason and the numbers are enough.
     pub detail: String,
-    /// p-value of the slowdown beyond the margin, corrected for the looks and for the other cases.
-    /// The correction over the suite is Holm's; for advisory cases it is that of Benjamini and
-    /// Hochberg.
+    /// p-value of the slowdown beyond the margin, corrected for multiple looks and for the other
+    /// cases. The correction over the suite is Holm's; for advisory cases it is that of Benjamini
+    /// and Hochberg.
     pub adjusted_p: Option<f64>,
 }
 
@@ -240,7 +240,7 @@ fn of_times(comparison: &PairedComparison) -> (GateOutcome, GateReason) {
     }
 }
 
-/// Returns the outcome for exact counts: any difference beyond the margin counts.
+/// Returns the outcome for exact counts, in which any difference beyond the margin is relevant.
 fn of_counts(counts: &[CountComparison], margin: f64) -> (GateOutcome, GateReason) {
     // f64 is exact up to 53 bits, which no count reaches. Therefore a margin of 0 compares integers
     // exactly.

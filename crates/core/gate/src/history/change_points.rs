@@ -34,7 +34,8 @@ const SEED: u64 = 20_140_301;
 pub struct SeriesSplit {
     /// Index of the first value at the new level.
     pub at: usize,
-    /// Share of permutations that split as well or better, including the series itself.
+    /// p-value of the split: share of the permutations, including the series itself, whose best
+    /// split is at least as good.
     pub p_value: f64,
 }
 
@@ -105,8 +106,8 @@ fn best_split(segment: &[f64]) -> Option<Best> {
     best
 }
 
-/// Returns the p-value of the best split if it is below [`SIGNIFICANCE`]. Most p-values are far
-/// above it, which a few permutations show.
+/// Returns the p-value of the best split if it is below [`SIGNIFICANCE`]. The test stops as soon as
+/// the p-value cannot be below it.
 fn permutation_p(
     values: &[f64],
     bounds: &[usize],

@@ -6,7 +6,7 @@
 //! Series are only for information. No verdict uses them ([`crate`] runs the baseline's code again
 //! instead).
 //!
-//! Everything here is pure; the store keeps the points.
+//! The module does no I/O; the store keeps the points.
 
 mod change_points;
 mod dates;

@@ -41,7 +41,7 @@ pub struct HistoryPoint {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub count_verdicts: BTreeMap<String, GateOutcome>,
     /// Time that ranks the kernel, milliseconds: the median, or the mean if some launches may do
-    /// the work of others. Only on a GPU.
+    /// the work of others. Present only on a GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ms: Option<f64>,
     /// Lower end of the median's 95 % confidence interval, milliseconds.
@@ -50,7 +50,7 @@ pub struct HistoryPoint {
     /// Upper end of the median's 95 % confidence interval, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci_high_ms: Option<f64>,
-    /// Exact counts of one launch. Only on the emulated device.
+    /// Exact counts of one launch. Present only on the emulated device.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, u64>,
 }

@@ -10,7 +10,8 @@ use warpgauge_contract::{MatrixUsed, TensorUsed};
 use warpgauge_report::{CountComparison, DeviceReport, KernelVerdict, VerdictBy};
 use warpgauge_statistics::paired::PairedComparison;
 
-/// Report of a run of the gate. Later reports of version 1 may have further fields; no field is removed or renamed.
+/// Report of a run of the gate. Later reports of version 1 may have additional fields; no field is
+/// removed or renamed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GateReport {
     /// Version of this format: 1.
@@ -52,7 +53,7 @@ pub struct GateReport {
     pub method: Option<MethodReport>,
     /// Number of cases by outcome.
     pub totals: Totals,
-    /// Further notes.
+    /// Notes on the run.
     pub notes: Vec<String>,
     /// Sparse matrices that contracts of the suite name, with the content that was used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -156,21 +157,23 @@ pub struct CaseReport {
     /// Calibration of the case, from comparisons with itself. Absent if the case was not calibrated on this device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibrationReport>,
-    /// p-value of the slowdown beyond the margin, corrected for the looks and over the suite.
+    /// p-value of the slowdown beyond the margin, corrected for multiple looks and for the number
+    /// of cases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adjusted_p: Option<f64>,
     /// Time of the baseline in its evaluation, milliseconds: the median, or the mean if some
-    /// launches may do the work of others. Only on a GPU.
+    /// launches may do the work of others. Present only on a GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_ms: Option<f64>,
-    /// Time of the candidate in its evaluation, milliseconds, like `baseline_ms`. Only on a GPU.
+    /// Time of the candidate in its evaluation, milliseconds, like `baseline_ms`. Present only on a
+    /// GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_ms: Option<f64>,
     /// Ends of the 95 % confidence interval of the candidate's median, milliseconds. Empty if there
     /// is no interval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidate_ci_ms: Vec<f64>,
-    /// Counts of a candidate without a baseline. Only on the emulated device.
+    /// Counts of a candidate without a baseline. Present only on the emulated device.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub candidate_counts: BTreeMap<String, u64>,
     /// Memory in which a result could have been kept from one timed launch of the candidate to the next. The times
@@ -186,7 +189,7 @@ pub struct CaseReport {
     /// Second comparison, in fresh processes. Absent unless the candidate seemed slower.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmation: Option<PairedComparison>,
-    /// Counts that decide the outcome. Only on the emulated device.
+    /// Counts that decide the outcome. Present only on the emulated device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<CountComparison>,
     /// Duration of the case, seconds.

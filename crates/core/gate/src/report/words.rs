@@ -61,7 +61,7 @@ pub(super) fn reason(reason: GateReason) -> &'static str {
         GateReason::WithinDelta => "no relevant slowdown",
         GateReason::Faster => "faster by more than the margin",
         GateReason::Unresolved => "too noisy to exclude a relevant slowdown",
-        GateReason::Unsound => "the measurement gives no confidence interval",
+        GateReason::Unsound => "the measurement does not support a verdict",
         GateReason::OnlyRight => "correct; its time is not compared",
         GateReason::CountsWithin => "counts within their margin",
         GateReason::MoreWork => "a count grew by more than its margin",

@@ -161,10 +161,9 @@ impl GateRequest {
         self.cases.iter().map(|case| (case.name.clone(), case.contract.clone())).collect()
     }
 
-    /// Checks everything that needs no device.
+    /// Checks all parts of the request that can be checked without a device.
     ///
-    /// # Errors
-    /// The first problem, with its path.
+    /// Returns the first problem, with its path in the request.
     pub fn check(&self) -> Result<Suite, SuiteError> {
         let refuse =
             |at: String, message: &str| Err(SuiteError::Value { at, message: message.to_owned() });
@@ -255,7 +254,8 @@ impl GateRequest {
 
     /// Returns the plan of the run; `stored` is the baseline that the request names, if any.
     ///
-    /// # Errors The same as for [`GateRequest::check`].
+    /// # Errors
+    /// Returns the errors of [`GateRequest::check`].
     pub fn plan(self, stored: Option<Baseline>) -> Result<GatePlan, SuiteError> {
         let suite = self.check()?;
         let removed = self.removed_cases()?;

@@ -136,7 +136,7 @@ pub enum OnInconclusive {
     Fail,
     /// The report contains a warning.
     Warn,
-    /// No effect.
+    /// The case has no effect on the suite.
     Pass,
 }
 
@@ -152,7 +152,7 @@ pub enum OnMissing {
     Warn,
 }
 
-/// The file before its checks.
+/// Content of the suite file, before it is checked.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SuiteFile {

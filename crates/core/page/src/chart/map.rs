@@ -1,4 +1,4 @@
-//! Positions of mismatches in a tensor: of each, or their density.
+//! Drawings of the positions of mismatches in a tensor: single mismatches, or their density.
 
 use warpgauge_svg::{Anchor, Drawing, Linear, SvgElement};
 use warpgauge_validate::{Mismatch, MismatchMap};
@@ -14,10 +14,11 @@ const LEFT: f64 = 72.0;
 const TOP: f64 = 24.0;
 /// The minimum side length of a mark, in pixels.
 const MARK: f64 = 5.0;
-/// Most cells of a map on a side, and the largest side of a cell, pixels.
+/// The maximum number of cells on a side of a map, and the maximum side length of a cell, in
+/// pixels.
 const MAX_CELLS: usize = 64;
 const CELL: f64 = 24.0;
-/// Steps of the share of wrong elements in a cell.
+/// The number of steps in which the share of wrong elements in a cell is shown.
 const STEPS: f64 = 4.0;
 
 /// Draws the listed mismatches in the plane of the last two dimensions. A tensor with one dimension
@@ -56,8 +57,8 @@ pub(crate) fn first_places(shape: &[u64], mismatches: &[Mismatch]) -> Option<Str
     Some(drawing.finish())
 }
 
-/// Draws the share of wrong elements in each cell of a map. `None`: the map has no cells, or they are not those of its
-/// matrix.
+/// Draws the share of wrong elements in each cell of a map. Returns `None` if the map is empty, too
+/// large or irregular, or has more cells than its matrix has elements.
 pub(crate) fn density(map: &MismatchMap) -> Option<String> {
     let [rows, columns] = map.matrix;
     let (down, across) = (map.counts.len(), map.counts.first()?.len());
@@ -93,7 +94,7 @@ pub(crate) fn density(map: &MismatchMap) -> Option<String> {
     Some(drawing.finish())
 }
 
-/// First and last index of a cell: `32 to 63`.
+/// Formats the first and last index that a cell covers: `32 to 63`.
 fn span(cell: usize, cells: usize, side: u64) -> String {
     let first = |cell: usize| (u128::from(side) * cell as u128).div_ceil(cells as u128);
     let (first, last) = (first(cell), first(cell + 1).saturating_sub(1));

@@ -23,7 +23,7 @@ pub(crate) struct SampleSeries<'a> {
     /// All samples in launch order, in milliseconds.
     pub samples_ms: &'a [f32],
     pub batches: &'a [BatchReport],
-    /// For each batch, whether it does not count. Empty if this is unknown.
+    /// For each batch, whether it was rejected. Empty if this is unknown.
     pub rejected: &'a [bool],
     pub median_ms: f64,
 }
@@ -69,7 +69,7 @@ pub(crate) fn series(series: SampleSeries<'_>) -> Option<String> {
     Some(drawing.finish())
 }
 
-/// Returns the first and the last sample of each batch that does not count.
+/// Returns the first and the last sample of each rejected batch.
 fn rejected_spans(series: &SampleSeries<'_>) -> Vec<(usize, usize)> {
     let mut from = 0;
     let mut spans = Vec::new();

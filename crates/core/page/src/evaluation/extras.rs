@@ -1,4 +1,4 @@
-//! The rest of a report: further problems of the kernel, its launches, and where it ran.
+//! The rest of a report: other problems of the kernel, its launches, and the device that it ran on.
 
 use maud::{Markup, html};
 use warpgauge_report::readable::bytes;
@@ -14,7 +14,7 @@ use crate::text;
 /// The maximum number of entries in a list.
 const MAX_ROWS: usize = 50;
 
-/// Shows reasons against the kernel, weaknesses of the contract, and unchecked outputs.
+/// Shows the reasons why the kernel is wrong, weaknesses of the contract, and unchecked outputs.
 pub(super) fn against(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     let validation = &report.validation;
     let line = report.verdict_line(None);
@@ -237,7 +237,7 @@ pub(super) fn rest(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     }
 }
 
-/// Shows where the kernel ran, and its inputs.
+/// Shows the device that the kernel ran on, and its inputs.
 fn place(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     let mut rows = Vec::new();
     if let Some(device) = &report.device {

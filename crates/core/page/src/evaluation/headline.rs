@@ -31,7 +31,7 @@ pub(crate) fn headline_sentence(report: &EvaluateResponse) -> String {
     first.into_iter().flatten().chain(letters).collect::<String>() + end
 }
 
-/// Returns the first compiler error with its line, and the number of further errors.
+/// Returns the first compiler error with its line, and the number of additional errors.
 fn first_error(report: &EvaluateResponse) -> Option<String> {
     let diagnostics = report.compile.as_ref().map_or(&[][..], |compile| &compile.diagnostics);
     let mut errors = diagnostics.iter().filter(|one| one.severity == Severity::Error);

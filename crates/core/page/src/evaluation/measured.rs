@@ -66,8 +66,8 @@ pub(super) fn samples(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     })
 }
 
-/// Returns which batches do not count. Returns `None` unless the clock is the only reason and the
-/// rule reproduces the counts in the report.
+/// Returns for each batch whether it was rejected. Returns `None` unless the clock is the only
+/// reason and the rule reproduces the counts in the report.
 fn rejected_batches(measurement: &MeasurementReport) -> Option<Vec<bool>> {
     let [only] = &*measurement.rejected else { return None };
     if only.reason != RejectReason::ClockDrop {

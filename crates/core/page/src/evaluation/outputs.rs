@@ -71,7 +71,7 @@ fn mismatch(name: &str, comparison: &Comparison, output: Option<&OutputReport>) 
     }
 }
 
-/// Drawing of the listed mismatches, for a report without a map of all.
+/// Draws the listed mismatches, for a report without a map of all mismatches.
 fn first_places(shape: &[u64], comparison: &Comparison, differ: u64) -> Markup {
     let listed = comparison.first_mismatches.len() as u64;
     html! {

@@ -118,6 +118,6 @@ pub enum TensorLookupError {
     TooManyLeases,
 }
 
-/// Message that a quota is exceeded, with the limit and its current use.
+/// Error message for an exceeded quota, with the limit and the current use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quota(pub String);

@@ -61,7 +61,7 @@ pub struct Series {
 pub struct TrendPoint {
     /// Time of the measurement, seconds since the Unix epoch.
     pub unix_s: f64,
-    /// Time, milliseconds, or count.
+    /// Value of the metric: a time in milliseconds, or a count.
     pub value: f64,
     /// Lower end of the median's 95 % confidence interval, milliseconds. Absent for counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,7 +94,8 @@ pub struct ChangePoint {
     pub before: f64,
     /// Median of the values from this change to the next one.
     pub after: f64,
-    /// Probability of such a change in a series without changes; 0 for counts, which are exact.
+    /// Probability that a series without changes shows such a change; 0 for counts, which are
+    /// exact.
     pub p_value: f64,
 }
 
