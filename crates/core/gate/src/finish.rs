@@ -70,8 +70,8 @@ fn statement(by: Option<VerdictBy>, cases: &[CaseReport]) -> &'static str {
             "Nothing was compared: new cases were compiled, run and checked alone."
         }
         Some(VerdictBy::Times) => {
-            "Times of both sides, interleaved on one device; a regression was slower by more than \
-             its margin twice, the second time in fresh processes."
+            "Times of both sides, interleaved on one device; a regression is slower by more than \
+             its margin in both comparisons, of which the second ran in fresh processes."
         }
         Some(VerdictBy::Counts) => {
             "Exact counts of one launch on the emulated device, where even a difference of one is \

@@ -90,7 +90,7 @@ pub struct TensorInit {
     pub global_pair: Option<Box<PairInit>>,
 }
 
-/// Range of the values of one column.
+/// Range of the generated values in one column of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnRange {

@@ -15,13 +15,13 @@ pub trait Element: Copy + Send + Sync + 'static {
     /// Converts a number. Floats are rounded to nearest, ties to even (8- and 16-bit floats via
     /// binary32). Integers are truncated towards zero and saturate; NaN becomes 0.
     fn from_f64(value: f64) -> Self;
-    /// Converts an integer exactly, or saturates.
+    /// Converts an integer exactly, or to the nearest limit of the type if it is out of range.
     fn from_i128(value: i128) -> Self;
     /// Returns the value; 64-bit integers are rounded.
     fn to_f64(self) -> f64;
-    /// Reads the first `SIZE` bytes.
+    /// Reads an element from the first `SIZE` bytes.
     fn read(bytes: &[u8]) -> Self;
-    /// Writes the first `SIZE` bytes.
+    /// Writes the element to the first `SIZE` bytes.
     fn write(self, bytes: &mut [u8]);
     /// Returns decimal text: exact for integers, and for floats the shortest that reads back equal.
     fn text(self) -> String;
@@ -94,27 +94,27 @@ float!(f32, |x: f64| x as f32, f64::from);
 float!(f16, |x: f64| f16::from_f32(x as f32), |x: f16| f64::from(x.to_f32()));
 float!(bf16, |x: f64| bf16::from_f32(x as f32), |x: bf16| f64::from(x.to_f32()));
 
-/// An E4M3 code.
+/// An E4M3 number, as its 8-bit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct E4m3(u8);
 
-/// An E5M2 code.
+/// An E5M2 number, as its 8-bit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct E5m2(u8);
 
-/// An E8M0 code.
+/// An E8M0 number, as its 8-bit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct E8m0(u8);
 
-/// An unpacked E2M1 code.
+/// An E2M1 number, unpacked to one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct E2m1(u8);
 
-/// An unpacked signed integer of four bits.
+/// A signed integer of four bits, unpacked to one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct I4(i8);
 
-/// An unpacked unsigned integer of four bits.
+/// An unsigned integer of four bits, unpacked to one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct U4(u8);
 

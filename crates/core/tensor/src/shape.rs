@@ -27,7 +27,7 @@ pub enum ShapeError {
     Rank { rank: usize },
 }
 
-/// Formats a shape for people, e.g. `[16, 32]`; long shapes are cut.
+/// Formats a shape for messages, e.g. `[16, 32]`; long shapes are truncated.
 pub fn shown(shape: &[u64]) -> String {
     let mut text: Vec<String> = shape.iter().take(MAX_RANK).map(u64::to_string).collect();
     if shape.len() > MAX_RANK {

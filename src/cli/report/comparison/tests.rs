@@ -75,7 +75,7 @@ fn every_verdict_comes_first() {
         (
             "inconclusive",
             json!({"speedup": null, "speedup_ci_low": null, "blocks_used": 0}),
-            "INCONCLUSIVE  c beside a.cu: no block counted; a difference below 1.8 % could not be seen",
+            "INCONCLUSIVE  c compared with a.cu: no block is valid; a difference below 1.8 % could not be seen",
         ),
     ];
     for (verdict, changes, expected) in cases {

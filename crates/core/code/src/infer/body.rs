@@ -371,7 +371,8 @@ impl<'a> Body<'a> {
         None
     }
 
-    /// Returns the largest index of the access to the pointer at `at`, and updates `used`.
+    /// Returns the largest index with which the code at `at` accesses the pointer, and updates
+    /// `used`.
     fn access(&self, at: usize, bytes: u64, known: &Known<'_>, used: &mut Use) -> Option<u64> {
         let before = |back: usize| at.checked_sub(back).map_or("", |at| self.tokens[at]);
         if self.is_tested(at) {

@@ -39,11 +39,11 @@ const PER_ROW: u64 = 4;
 /// A parameter of the kernel, as the compiler reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompiledParameter {
-    /// Its name, if the source contains it literally.
+    /// Name of the parameter, if the source contains it literally.
     pub name: Option<String>,
-    /// Its C type, e.g. `const float*`.
+    /// C type of the parameter, e.g. `const float*`.
     pub c_type: String,
-    /// Its size, in bytes.
+    /// Size of the parameter, in bytes.
     pub bytes: u32,
 }
 
@@ -174,8 +174,8 @@ impl<'w> Work<'w> {
         work
     }
 
-    /// Sets the integers to the values that the source passes. Extents that are large for a first
-    /// run are halved together, since they often depend on each other.
+    /// Sets the integers to the values that the source passes to the kernel. Extents that are large
+    /// for a first run are halved together, since they often depend on each other.
     fn take_given(&mut self) {
         let given = self.integers.iter().map(|(name, ..)| self.given(name)).collect::<Vec<_>>();
         for ((name, value, shrinks), given) in self.integers.iter_mut().zip(given) {
@@ -292,7 +292,7 @@ impl<'w> Work<'w> {
                 }
                 Kind::Bool => (
                     json!({"name": name, "type": "bool", "value": true}),
-                    "true; the source does not determine it".to_owned(),
+                    "true; the source does not determine the value".to_owned(),
                 ),
             };
             args.push(arg);
@@ -447,7 +447,7 @@ impl<'w> Work<'w> {
         let name = &self.names[index];
         let (mut elements, how) = match used.elements {
             Some(elements) => (elements.min(MAX_ELEMENTS), "as far as its indices reach"),
-            None => (most, "as many as the largest: its indices do not determine it"),
+            None => (most, "as many as the largest tensor has: its indices do not determine it"),
         };
         elements *= lanes;
         let unseen = !used.read && !used.written;

@@ -1,5 +1,5 @@
-//! Reads what a source determines about the launches of its kernels (`kernel<<<grid, block>>>(…)`).
-//! The main function is [`launched`].
+//! Reads the launch parameters of kernels (`kernel<<<grid, block>>>(…)`) from a source. The main
+//! function is [`launched`].
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::infer::lexer::{integer, is_name, read};
 /// Maximum number of tokens between `<<<` and `>>>`, and in a definition.
 const MAX_TOKENS: usize = 256;
 
-/// Maximum number of definitions between one name and another.
+/// Maximum length of a chain of definitions from one name to another.
 const MAX_DEPTH: usize = 4;
 
 /// Maximum number of definitions of one name that are examined.

@@ -19,7 +19,7 @@ const LONG: [&str; 22] = [
 /// A source reduced to its code.
 #[derive(Debug, Default)]
 pub(crate) struct Source<'a> {
-    /// Its tokens; a literal is `""`.
+    /// Tokens of the source; a string literal is `""`.
     pub tokens: Vec<&'a str>,
     /// Macros and constants with an integer value.
     pub constants: BTreeMap<&'a str, u64>,

@@ -18,7 +18,7 @@ const MAX_STEPS: usize = 4 * MAX_TOKENS;
 
 #[derive(Debug)]
 struct Macro<'a> {
-    /// Names of its parameters, if it has a parameter list.
+    /// Names of the macro's parameters, if it has a parameter list.
     parameters: Option<Vec<&'a str>>,
     body: Vec<&'a str>,
 }
@@ -79,7 +79,7 @@ struct Writer<'m, 'a> {
 }
 
 impl<'a> Writer<'_, 'a> {
-    /// Writes tokens. Returns false if a limit is exceeded.
+    /// Appends tokens with their macros expanded. Returns false if a limit is exceeded.
     fn write(&mut self, tokens: &[&'a str]) -> bool {
         let mut at = 0;
         while at < tokens.len() {

@@ -81,13 +81,13 @@ pub(super) fn array(
     let entries = json!([{"tensor": data, "step": elements, "count": pointers}]);
     let how = match count {
         Some(_) => "as far as its indices reach",
-        None => "since its indices do not show how many",
+        None => "since its indices do not determine the number",
     };
     Array {
         argument: (
             json!({"name": name, "type": "pointers", "pointers": entries}),
             format!("{pointers} pointers, {how}, to the rows of {data}"),
         ),
-        tensor: (tensor, format!("what {name} points to, each row: {reason}")),
+        tensor: (tensor, format!("the data that {name} points to, each row: {reason}")),
     }
 }

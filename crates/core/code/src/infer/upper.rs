@@ -54,7 +54,7 @@ impl<'r, 'a> Reader<'r, 'a> {
                     Some(if right.exact { left.saturating_sub(right.value) } else { left })
                 },
                 "<<" => |left, right| left.checked_shl(right.value.try_into().ok()?),
-                // The bound holds without the shift, too; only an exact amount may reduce it.
+                // The unshifted value is also an upper bound. Only an exact shift may reduce it.
                 ">>" => {
                     |left, right| Some(if right.exact { left >> right.value.min(63) } else { left })
                 }

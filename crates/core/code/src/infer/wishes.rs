@@ -34,8 +34,8 @@ impl Wishes {
             .then_some(value as u64)
     }
 
-    /// Returns the launch parameters of the file, with those of the user in their place. `names`
-    /// are the names of the parameters.
+    /// Returns the launch parameters of the file. Those that the user gives replace the file's.
+    /// `names` are the names of the parameters.
     pub(crate) fn over(&self, mut launched: Launched, names: &[String]) -> Launched {
         if self.block.is_some() && self.block != launched.block {
             // The grid and the shared memory in the file belong to the block in the file.

@@ -39,7 +39,7 @@ pub fn text(
             outputs.filter(|arg| matches!(arg["role"].as_str(), Some("output" | "inout")));
         text.push_str(
             "# Without `expected` any result passes. A reference is a plain kernel with the same parameters:\n\
-             # remove the signs of comment once it is there.\n# expected:\n",
+             # uncomment the lines below to use one.\n# expected:\n",
         );
         for output in outputs {
             text.push_str(&format!(

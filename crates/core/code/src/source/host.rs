@@ -133,7 +133,7 @@ pub(super) struct Declared {
 /// Kind of a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeclaredKind {
-    /// It contains a device qualifier, in its head or within its braces.
+    /// The declaration contains a device qualifier, in its head or within its braces.
     Device,
     /// A function or a variable of the host.
     Host,
@@ -368,12 +368,13 @@ struct Seen<'a> {
     bracket: bool,
     braced: bool,
     assigned: bool,
-    /// Whether it belongs to the device, and whether it is declared constant.
+    /// Whether the declaration belongs to the device, and whether it is declared constant.
     device: bool,
     constant: bool,
-    /// Whether it declares neither a function nor a variable.
+    /// Whether the declaration declares neither a function nor a variable.
     other: bool,
-    /// Whether it has the form `struct X …`, which may define a type or declare a variable.
+    /// Whether the declaration has the form `struct X …`, which may define a type or declare a
+    /// variable.
     elaborated: bool,
 }
 

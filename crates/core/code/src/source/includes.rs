@@ -34,18 +34,18 @@ pub fn whole<'a>(text: &'a str, files: &[(String, String)]) -> Cow<'a, str> {
     Cow::Owned(whole)
 }
 
-/// An `#include` that may mean several files.
+/// An `#include` whose name matches several files.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`#include \"{header}\"` in {within} may mean {}: write one of these paths",
     files.join(" or ")
 )]
 pub struct AmbiguousInclude {
-    /// The name as written.
+    /// Included name, as the directive contains it.
     pub header: String,
     /// Path of the including file; `the source` for the source.
     pub within: String,
-    /// Paths of the files that it may mean.
+    /// Paths of the files to which the name may refer.
     pub files: Vec<String>,
 }
 

@@ -13,12 +13,12 @@ const MAX_KERNELS: usize = 1024;
 pub struct SourceKernel {
     /// Name with its namespaces, e.g. `ns::scale`; unnamed namespaces are omitted.
     pub name: String,
-    /// Whether it has C linkage, so that its symbol contains no types.
+    /// Whether the kernel has C linkage, so that its symbol contains no types.
     pub extern_c: bool,
-    /// Whether it is a template, which exists only through its instances.
+    /// Whether the kernel is a template, which exists only through its instances.
     pub template: bool,
-    /// Whether it is invisible outside the file. The compiler drops it unless it is requested by
-    /// name.
+    /// Whether the kernel is invisible outside the file. The compiler drops it unless it is
+    /// requested by name.
     pub internal: bool,
     /// Name of each parameter, if it is written literally.
     pub params: Vec<Option<String>>,

@@ -19,9 +19,9 @@ pub enum TokenKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'a> {
     pub kind: TokenKind,
-    /// Its text in the source.
+    /// Text of the token in the source.
     pub text: &'a str,
-    /// Offset of its beginning in the source, in bytes.
+    /// Offset of the token's first byte in the source.
     pub at: usize,
 }
 

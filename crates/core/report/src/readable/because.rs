@@ -28,7 +28,7 @@ pub fn because(reason: PairedReason) -> &'static str {
         }
         PairedReason::BlocksMerged => "successive blocks depended on one another and were merged",
         PairedReason::EstimatorsDisagree => "a few blocks move the mean out of the interval",
-        PairedReason::EndedEarly => "the time limit was reached before the last look",
+        PairedReason::EndedEarly => "the time limit was reached before the last planned look",
         PairedReason::SpreadTooWide => {
             "the times vary so much that no verdict was possible within the time limit: use a \
              quieter machine, or raise `measure.max_time`"

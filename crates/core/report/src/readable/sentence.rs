@@ -9,7 +9,10 @@ use warpgauge_statistics::paired::{PairedComparison, PairedVerdict};
 pub fn of_times(comparison: &PairedComparison, name: &str, reference: &str) -> String {
     let interval = comparison.speedup_ci_low.zip(comparison.speedup_ci_high);
     let Some(speedup) = comparison.speedup else {
-        return format!("{name} beside {reference}: no block counted{}", unseen(comparison));
+        return format!(
+            "{name} compared with {reference}: no block is valid{}",
+            unseen(comparison)
+        );
     };
     let inverse = |(low, high): (f64, f64)| (1.0 / high, 1.0 / low);
     match comparison.verdict {

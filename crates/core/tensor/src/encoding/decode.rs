@@ -37,11 +37,11 @@ pub enum DecodeError {
         if *.at_least { "at least " } else { "" }, shown(.shape)
     )]
     Size {
-        /// Bytes found.
+        /// Number of bytes found.
         came: u64,
         /// Whether there may be more bytes, since reading stopped early.
         at_least: bool,
-        /// Bytes needed.
+        /// Number of bytes needed.
         wanted: u64,
         shape: Vec<u64>,
         dtype: Dtype,

@@ -22,7 +22,7 @@ pub const MAX_VALUES: usize = 32;
 /// Maximum number of ranges of `columns`.
 pub const MAX_COLUMNS: usize = 16;
 
-/// Reason why an `init` cannot be used with its element type.
+/// Error of an `init` that cannot be used with its element type.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error("{message}")]
 pub struct InitError {

@@ -103,7 +103,7 @@ impl QuantizedValues {
     }
 }
 
-/// Returns the formula of quantised values.
+/// Returns the generator of quantised values.
 pub(super) fn values(
     init: &TensorInit,
     dtype: Dtype,
@@ -174,7 +174,7 @@ fn zeros(
     Ok(Some(ZeroPoints { low, span, key: key(zeros) }))
 }
 
-/// Returns the formula of zero points.
+/// Returns the generator of zero points.
 pub(super) fn zero_points(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerator, InitError> {
     let pair = pair(init, "quantized")?;
     let Some((_, [low, span])) = pair.dtype.zero_points() else {
@@ -192,7 +192,7 @@ pub(super) fn zero_points(init: &TensorInit, dtype: Dtype) -> Result<ElementGene
     Ok(ElementGenerator::ZeroPoints { low, span })
 }
 
-/// Returns the formula of a global scale.
+/// Returns the generator of a global scale.
 pub(super) fn global_scale(
     init: &TensorInit,
     dtype: Dtype,
@@ -207,7 +207,7 @@ pub(super) fn global_scale(
     range(std, largest(pair.dtype, "of")?, dtype).map(ElementGenerator::Scales)
 }
 
-/// Returns the formula of scales.
+/// Returns the generator of scales.
 pub(super) fn scales(
     init: &TensorInit,
     dtype: Dtype,

@@ -4,8 +4,8 @@
 use super::{ElementGenerator, InitError, arange, choice, fill_value, normal, uniform};
 use crate::{Dtype, InitKind, TensorInit};
 
-/// Returns the formula of the parts of a complex tensor: constants and ranges are real, and random
-/// kinds draw both parts.
+/// Returns the generator of the parts of a complex tensor. Constants and ranges are real, and
+/// random kinds draw both parts.
 pub(super) fn of_parts(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerator, InitError> {
     if !init.columns.is_empty() {
         let message = format!("`columns` is for real tensors, but this one holds {dtype}");
@@ -44,7 +44,8 @@ pub(super) fn of_parts(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerat
 const SMALLEST_SCALE: f64 = f64::from_bits((1023 - 127) << 52);
 const LARGEST_SCALE: f64 = f64::from_bits((1023 + 127) << 52);
 
-/// Returns the formula of scales, which are powers of two: `randn` draws exponents, `uniform` values.
+/// Returns the generator of scales, which are powers of two: `randn` draws exponents, and `uniform`
+/// draws values.
 pub(super) fn of_scales(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerator, InitError> {
     if !init.columns.is_empty() {
         let message = format!("`columns` is not supported for {dtype}; use `low` and `high`");

@@ -153,7 +153,7 @@ impl<'a> Work<'_, 'a> {
         let known = value.as_ref().and_then(|value| self.evaluated(value));
         let size = known.or_else(|| self.integers.get(name).copied()).unwrap_or(1);
         let reason = if value.is_some() {
-            "what the host code gives, with assumed sizes"
+            "as the host code gives it, with assumed sizes"
         } else {
             "by its name"
         };
@@ -182,7 +182,7 @@ impl<'a> Work<'_, 'a> {
                     return made(
                         "int",
                         json!(size),
-                        "what the host code gives, with assumed sizes",
+                        "as the host code gives it, with assumed sizes",
                     );
                 }
             }

@@ -1,5 +1,5 @@
-//! Derives from host code which arguments of a launch are sizes and strides of which tensors. The
-//! main type is [`Host`].
+//! Analysis of host code: finds the launch arguments that are sizes or strides of tensors. The main
+//! type is [`Host`].
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub(super) struct Host<'l, 'a> {
     launch: &'l HostLaunch<'a>,
     /// The last assignment of each variable that does not refer to it.
     assigned: BTreeMap<&'a str, &'l (Vec<&'a str>, Vec<&'a str>)>,
-    /// Variables with the elements of a tensor in another shape, by the name of the tensor.
+    /// Variables that hold the elements of a tensor in another shape, by the name of the tensor.
     derived: BTreeMap<&'a str, &'a str>,
     /// Number of tokens of the grid that may still be expanded.
     left: Cell<usize>,
@@ -126,7 +126,7 @@ impl<'l, 'a> Host<'l, 'a> {
         self.assigned.get(name).copied()
     }
 
-    /// Returns a variable with the elements of a tensor, in another shape.
+    /// Returns a variable that holds the elements of a tensor in another shape.
     pub(super) fn derived(&self, tensor: &str) -> Option<&'a str> {
         self.derived.get(tensor).copied()
     }

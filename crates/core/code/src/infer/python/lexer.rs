@@ -12,9 +12,9 @@ const LONG: [&str; 22] = [
 /// A logical line without comments: a statement, or a part of one that ends with `:`.
 #[derive(Debug, Default)]
 pub(super) struct Line<'a> {
-    /// Width of the white space before it, in columns; a tab counts as 8.
+    /// Width of the indentation, in columns; a tab counts as 8.
     pub indent: usize,
-    /// Its tokens; a string literal is one token that includes its quotes.
+    /// Tokens of the line; a string literal is one token that includes its quotes.
     pub tokens: Vec<&'a str>,
 }
 

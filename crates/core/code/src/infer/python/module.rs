@@ -25,7 +25,7 @@ const MAX_DECORATOR: usize = 4_000;
 pub(super) struct Parameter<'a> {
     pub name: &'a str,
     pub is_constant: bool,
-    /// Tokens of its default.
+    /// Tokens of the parameter's default value.
     pub default: Option<Vec<&'a str>>,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Module<'a> {
 pub(super) struct Access {
     pub reads: bool,
     pub writes: bool,
-    /// Whether it adds to the content or changes it in another atomic way.
+    /// Whether the kernel adds to the content or changes it with another atomic operation.
     pub is_atomic: bool,
     /// Whether an address depends on the program's index.
     pub by_program: bool,
@@ -286,7 +286,7 @@ impl Access {
 /// Assignments of a kernel.
 struct Flow<'k, 'a> {
     parameters: Vec<&'a str>,
-    /// Parameters that are numbers: they are multiplied, compared or used as counts.
+    /// Parameters that the kernel uses as numbers: it multiplies, compares or counts with them.
     numbers: BTreeSet<&'a str>,
     values: BTreeMap<&'a str, Vec<&'k [&'a str]>>,
     /// Number of tokens that searches may still examine.
@@ -318,7 +318,7 @@ impl<'k, 'a> Flow<'k, 'a> {
         Self { parameters, numbers, values, steps }
     }
 
-    /// Counts tokens as examined. Returns `None` if too few are left.
+    /// Adds to the number of examined tokens. Returns `None` if the limit is exceeded.
     fn pay(&self, tokens: usize) -> Option<()> {
         self.steps.set(self.steps.get().checked_sub(tokens + 1)?);
         Some(())

@@ -3,7 +3,7 @@
 
 use super::sizes::{DIM, MAX_ELEMENTS, Work, is_block};
 
-/// Numbers of elements that the programs of a launch access, with the reasons.
+/// Numbers of elements that the programs of a launch access, each with the reason for the guess.
 #[derive(Debug, Clone)]
 pub(super) struct Reach {
     /// Number of elements that all programs access, if each has separate blocks.
@@ -25,7 +25,7 @@ impl Work<'_, '_> {
         (0..=DIM.ilog2()).rev().map(|power| 1 << power).find(within).unwrap_or(1)
     }
 
-    /// Returns how many elements the programs access.
+    /// Returns the numbers of elements that the programs access.
     pub(super) fn reach(&self) -> &Reach {
         self.reach.get_or_init(|| {
             let names: Vec<&str> = self.block_names().take(4).collect();
@@ -34,7 +34,7 @@ impl Work<'_, '_> {
             let counts = axes.iter().map(|axis| axis.parse::<u64>().unwrap_or(DIM));
             let programs = counts.fold(1, u64::saturating_mul);
             let all = programs.saturating_mul(blocks).clamp(1, MAX_ELEMENTS);
-            let why = "nothing names its size; guessed from";
+            let why = "no name indicates its size; guessed from";
             Reach {
                 all: (all, format!("{why} {programs} programs of {each}")),
                 one: (blocks.min(MAX_ELEMENTS), format!("{why} what a program reads ({each})")),

@@ -260,8 +260,8 @@ impl<'w, 'a> Work<'w, 'a> {
         }
     }
 
-    /// Returns a size for a dimension that no name gives: that of an extent whose name means rows
-    /// or columns.
+    /// Returns a size for a dimension without a parameter that names it. It is that of an extent
+    /// whose name means rows or columns.
     fn dim(&self, index: i64, rank: i64) -> u64 {
         let named = |parts: &[&str]| {
             let is = |name: &&&str| parts.iter().any(|part| names::plain(name).contains(part));
