@@ -135,6 +135,7 @@ pub fn check_baseline_name(name: &str) -> Result<(), SuiteError> {
 impl NewBaseline {
     /// Checks all parts of the request that can be checked without a device.
     ///
+    /// # Errors
     /// Returns the first problem, with its path in the request.
     pub fn check(&self) -> Result<(), SuiteError> {
         let refuse = |at: String, message: String| Err(SuiteError::Value { at, message });

@@ -28,7 +28,8 @@ pub enum CaseEvidence {
         /// Counts of the candidate, if it ran on the emulated device.
         counts: BTreeMap<String, u64>,
     },
-    /// Both sides have the same image and launch, and are correct, so they were not measured.
+    /// Baseline and candidate have the same image and launch, and are correct, so they were not
+    /// timed.
     Identical,
     /// The candidate is correct, but its times cannot be ranked. The text is the reason.
     Right(String),

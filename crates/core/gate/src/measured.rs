@@ -33,7 +33,7 @@ pub struct MeasuredCase {
     pub own_counts: BTreeMap<String, u64>,
     /// Memory in which the candidate could have kept results of earlier launches.
     pub weaker_for: Vec<String>,
-    /// Whether both sides have the same machine code.
+    /// Whether baseline and candidate have the same machine code.
     pub identical_code: Option<bool>,
     /// Duration, seconds.
     pub duration_s: f64,

@@ -56,7 +56,7 @@ pub struct PlannedCase {
 pub enum CaseCode {
     /// Baseline and candidate.
     Both(Box<CasePair>),
-    /// The candidate only. It is checked alone.
+    /// Only the candidate, which is checked without a comparison.
     New {
         contract: Box<EvaluateRequest>,
         /// Description of what the baseline lacks.

@@ -1,4 +1,4 @@
-//! Source and compiled code of a job's kernel beside each other.
+//! Source of a job's kernel side by side with its compiled code.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

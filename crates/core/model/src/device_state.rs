@@ -1,4 +1,4 @@
-//! State of a device: whether it can be used.
+//! State of a device.
 
 use std::fmt::{self, Display, Formatter};
 

@@ -84,6 +84,7 @@ impl MapSwizzle {
 impl TensorMap {
     /// Checks the driver's conditions for a map (CUDA Driver API, `cuTensorMapEncodeTiled`).
     ///
+    /// # Errors
     /// Returns a description of the violated condition.
     pub fn check(&self) -> Result<(), String> {
         let rank = self.shape.len();

@@ -79,6 +79,7 @@ impl TexelGrid {
 
     /// Checks the conditions for texels in any memory.
     ///
+    /// # Errors
     /// Returns a description of the violated condition.
     pub fn check(&self) -> Result<(), String> {
         if !matches!(self.channels, 1 | 2 | 4) {
@@ -98,6 +99,7 @@ impl TexelGrid {
 
     /// Checks the driver's conditions for a CUDA array (CUDA Driver API, `cuArray3DCreate`).
     ///
+    /// # Errors
     /// Returns a description of the violated condition.
     pub fn check_array(&self, reader: TexelReader) -> Result<(), String> {
         self.check()?;

@@ -90,6 +90,7 @@ impl TextureLayout {
 
     /// Checks the driver's conditions for a texture (CUDA Driver API, `cuTexObjectCreate`).
     ///
+    /// # Errors
     /// Returns a description of the violated condition.
     pub fn check(&self) -> Result<(), String> {
         self.grid.check()?;

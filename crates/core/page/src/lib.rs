@@ -9,7 +9,7 @@
 //! - `document`: the parts of a page that surround its content
 //! - `parts`: elements that several pages share
 //! - `chart`: drawings
-//! - `code`: the source of a kernel beside its PTX and SASS
+//! - `code`: the source of a kernel side by side with its PTX and SASS
 //! - `differences`: the differences between two evaluations
 //! - `evaluation`, `comparison`, `sweep`, `gate`: one kind of report each
 //! - `imported`: reports of NVIDIA's tools

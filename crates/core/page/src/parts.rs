@@ -62,7 +62,7 @@ pub(crate) fn tag(tone: Tone, word: &str) -> Markup {
     html! { span.tag.(class(tone)) { (word) } }
 }
 
-/// One of the figures that a reader looks at first.
+/// A key figure at the top of a page.
 pub(crate) struct Figure {
     pub title: &'static str,
     /// A number in large letters, or a phrase.

@@ -87,8 +87,8 @@ impl CompareResponse {
         self.verdict.unwrap_or_else(|| CandidateReport::worst(&self.candidates))
     }
 
-    /// Returns the evaluation that represents the comparison in lists of jobs: that of the first
-    /// candidate.
+    /// Returns the evaluation that represents the comparison in lists of jobs. It is the evaluation
+    /// of the first candidate.
     pub fn first_evaluation(&self) -> EvaluateResponse {
         let mut report = self.candidates[0].evaluation.clone();
         report.timings = self.timings;
@@ -105,8 +105,8 @@ pub enum VerdictBy {
     Times,
     /// Exact counts of one launch: `counted` and `counted_ranking`. Counts say nothing about times.
     Counts,
-    /// Nothing. Torch kernels on the CPU, and kernels that are compared with them, only get a verdict on correctness.
-    /// Times of the CPU are not ranked.
+    /// Nothing. Torch kernels on the CPU, and kernels that are compared with them, get only a
+    /// verdict on correctness. Times of the CPU are not ranked.
     Nothing,
 }
 
@@ -115,7 +115,7 @@ pub enum VerdictBy {
 pub struct CandidateReport {
     /// Name of the candidate; `custom` for `custom_kernel`.
     pub name: String,
-    /// Evaluation of the candidate alone.
+    /// Separate evaluation of the candidate.
     pub evaluation: EvaluateResponse,
     /// Comparison of the candidate's times with the reference's.
     #[serde(default, skip_serializing_if = "Option::is_none")]

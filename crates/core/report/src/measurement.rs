@@ -27,8 +27,8 @@ pub struct MeasurementReport {
     pub regime: Regime,
     /// Whether the random inputs of each launch are fresh or repeated.
     pub inputs: InputsShown,
-    /// Number of input sets, which launches get in random order. Present only if a torch reference computed the
-    /// expected outputs, for one secret seed per set.
+    /// Number of input sets, which are assigned to launches in random order. Present only if a
+    /// torch reference computed the expected outputs, for one secret seed per set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_sets: Option<u32>,
     /// Memory that could carry a result from one timed launch to the next. Absent if all inputs vary.

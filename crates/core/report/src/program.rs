@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// therefore give no `runtime`, and are not ranked.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramReport {
-    /// Exit code. Absent if the program did not end by itself.
+    /// Exit code. Absent if the program did not exit normally.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// Signal that ended the program, e.g. `SIGSEGV`. Absent if no signal ended it.

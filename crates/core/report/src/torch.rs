@@ -34,7 +34,8 @@ pub struct TorchReport {
     /// call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
-    /// Seed of PyTorch's generator when the object was made. Both sides of a comparison have the same seed.
+    /// Seed of PyTorch's generator when the object was created. Both kernels of a comparison have
+    /// the same seed.
     pub seed: u64,
     /// Whether each call was forward and backward. Gradients of inputs and parameters are then outputs, as
     /// `grad.NAME` and `grad.parameters.NAME`.
@@ -50,7 +51,7 @@ pub struct TorchReport {
     /// the first 64 are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<TorchExtension>,
-    /// Part of the traceback that lies in the submission. Absent unless the submission raised an
+    /// Part of the traceback that refers to the submission. Absent unless the submission raised an
     /// exception.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceback: Option<String>,

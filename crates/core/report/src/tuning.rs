@@ -39,7 +39,7 @@ pub enum TunedBy {
     Nothing,
 }
 
-/// One configuration with its result.
+/// Configuration that was tried, with its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TunedConfiguration {
     /// Index among all configurations of the source, from 0. `metadata.configuration` takes this index.

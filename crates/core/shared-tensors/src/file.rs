@@ -59,6 +59,7 @@ impl TensorFileError {
 /// `tensor` names one of several tensors in a `.safetensors` file. The function needs memory only
 /// for buffers and a header, regardless of the sizes that the file announces.
 ///
+/// # Errors
 /// Returns an error if the file is invalid, or if the tensor has more than `max_bytes`.
 pub fn read(
     file: File,

@@ -106,6 +106,7 @@ impl Csr {
     /// Creates a matrix from the arrays of a request. The arrays are signed because a request may
     /// contain any numbers.
     ///
+    /// # Errors
     /// Returns the first invalid element or number, with its position.
     pub fn from_signed(
         (rows, cols): (u64, u64),
@@ -140,6 +141,7 @@ impl Csr {
 
     /// Creates a matrix from arrays and checks them.
     ///
+    /// # Errors
     /// Returns the first invalid element or number, with its position.
     pub fn new(
         cols: u32,

@@ -57,6 +57,7 @@ impl From<io::Error> for MatrixFileError {
 /// Reads a whole file of `bytes` bytes. Repeatedly calls `progress` with the number of bytes read
 /// so far.
 ///
+/// # Errors
 /// The error describes the problem in the file and its location.
 pub fn read(
     from: &mut impl Read,

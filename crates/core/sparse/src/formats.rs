@@ -80,7 +80,7 @@ impl Coo {
 pub struct Csc {
     /// The numbers of rows and columns of the matrix.
     pub extents: (u32, u32),
-    /// The index of the first entry of each column, followed by the number of entries.
+    /// The index of the first entry of each column. The number of entries follows.
     pub col_ptr: Vec<u32>,
     /// The row of each entry.
     pub row_indices: Vec<u32>,
@@ -135,7 +135,7 @@ impl Ell {
     /// Converts from CSR.
     ///
     /// # Errors
-    /// With padding, the matrix would have more than [`MAX_PADDED`] elements.
+    /// Returns an error if the padded matrix would have more than [`MAX_PADDED`] elements.
     pub fn from_csr(csr: &Csr) -> Result<Self, FormatError> {
         Self::within(csr, MAX_PADDED)
     }
@@ -143,7 +143,7 @@ impl Ell {
     /// Converts from CSR, if the result has at most `most` elements.
     ///
     /// # Errors
-    /// With padding, the matrix would have more than `most` elements.
+    /// Returns an error if the padded matrix would have more than `most` elements.
     pub fn within(csr: &Csr, most: u64) -> Result<Self, FormatError> {
         let (rows, width) = (csr.rows() as usize, csr.longest_row());
         let elements = padded("ELL", u64::from(csr.rows()) * u64::from(width), csr.nnz(), most)?;
@@ -193,7 +193,8 @@ impl Bsr {
     /// Converts from CSR.
     ///
     /// # Errors
-    /// The block size is not supported, or the blocks would have more than [`MAX_PADDED`] elements.
+    /// Returns an error if the block size is not supported, or if the blocks would have more than
+    /// [`MAX_PADDED`] elements.
     pub fn from_csr(csr: &Csr, block: u32) -> Result<Self, FormatError> {
         Self::within(csr, block, MAX_PADDED)
     }
@@ -201,7 +202,8 @@ impl Bsr {
     /// Converts from CSR, if the result has at most `most` elements.
     ///
     /// # Errors
-    /// The block size is not supported, or the blocks would have more than `most` elements.
+    /// Returns an error if the block size is not supported, or if the blocks would have more than
+    /// `most` elements.
     pub fn within(csr: &Csr, block: u32, most: u64) -> Result<Self, FormatError> {
         if !(1..=64).contains(&block) {
             return Err(FormatError::Block(block));

@@ -226,8 +226,8 @@ impl MatrixGenerator {
     /// Generates the matrix.
     ///
     /// # Errors
-    /// Currently none, because the parameters are checked when they are parsed. A future kind may
-    /// return errors.
+    /// Currently returns no errors, because the parameters are checked when they are parsed. Future
+    /// kinds may return errors.
     pub fn generate(&self) -> Result<Csr, GeneratorError> {
         let seed = self.seed;
         Ok(match self.kind {

@@ -20,6 +20,7 @@ pub fn packed_bytes(csr: &Csr) -> u64 {
 
 /// Writes numbers as little-endian bytes.
 ///
+/// # Errors
 /// Returns the errors of the writer.
 pub fn write_numbers<T: Copy, const N: usize>(
     to: &mut (impl Write + ?Sized),
@@ -57,6 +58,7 @@ pub(crate) fn read_numbers<T, const N: usize>(
 
 /// Writes a matrix.
 ///
+/// # Errors
 /// Returns the errors of the writer.
 pub fn write(csr: &Csr, to: &mut impl Write) -> io::Result<()> {
     to.write_all(&MAGIC)?;
@@ -68,6 +70,7 @@ pub fn write(csr: &Csr, to: &mut impl Write) -> io::Result<()> {
 
 /// Reads a matrix and checks it with [`Csr::new`].
 ///
+/// # Errors
 /// Returns the errors of the reader, or [`io::ErrorKind::InvalidData`] if the content is not a
 /// valid matrix.
 pub fn read(from: &mut impl Read) -> io::Result<Csr> {

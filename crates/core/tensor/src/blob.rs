@@ -103,7 +103,7 @@ impl Blob {
     /// 1 MiB, they go to a temporary file.
     ///
     /// # Errors
-    /// Errors of the file system and of `write`.
+    /// Returns errors of the file system and of `write`.
     pub fn written(
         bytes: u64,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -206,7 +206,7 @@ impl Blob {
     /// Returns whether two payloads have the same bytes. Clones of one payload are not read.
     ///
     /// # Errors
-    /// Errors of reading either payload.
+    /// Returns an error if either payload cannot be read.
     pub fn same_bytes(&self, other: &Self) -> io::Result<bool> {
         let one = match (&self.payload, &other.payload) {
             (Payload::Text(text), Payload::Text(theirs)) => Arc::ptr_eq(text, theirs),

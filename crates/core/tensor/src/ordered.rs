@@ -1,4 +1,4 @@
-//! Permutations and rising sequences whose elements can each be computed alone
+//! Permutations and rising sequences of which each element can be computed separately
 //! (docs/seeded-data.md). The main types are [`Permutation`] and [`Rising`].
 
 use crate::philox::Philox;
@@ -56,7 +56,7 @@ impl Permutation {
 }
 
 /// A non-decreasing sequence of `points + 1` integers from 0 to `top`. The value at the middle
-/// index of a range is drawn around the mean of the values at its ends. Its spread is that of
+/// index of a range is drawn around the mean of the values at its ends. Its spread equals that of
 /// sorted independent uniform numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rising {

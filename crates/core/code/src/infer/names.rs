@@ -1,6 +1,7 @@
 //! Common meanings of parameter names. The main type is [`Meaning`].
 
-/// Returns a name without decoration: `d_rowPtr` and `row_ptr` give the same result.
+/// Returns a name in lower case without prefixes and underscores: `d_rowPtr` and `row_ptr` give the
+/// same result.
 pub(crate) fn plain(name: &str) -> String {
     let lower = name.to_ascii_lowercase().replace('_', "");
     let without = ["d", "num", "nof"].iter().find_map(|prefix| {

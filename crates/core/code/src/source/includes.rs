@@ -91,10 +91,10 @@ pub fn without_include(source: &str, header: &str) -> Option<String> {
 /// components, separated by `/`.
 ///
 /// As in a compiler, an included name is searched for in the directory of the including file, then
-/// in that of the source, and then in the root. If it is not there, it refers to the only file
-/// whose path ends with it, so that callers need no list of include directories. Names that match
-/// no file are unchanged. An `#include` of a macro may refer to any file. A file whose path is
-/// `reserved`, for the source or for a header of the compiler, gets a different path.
+/// in that of the source, and then in the root. If no file is found, the name refers to the only
+/// file whose path ends with it, so that callers need no list of include directories. Names that
+/// match no file are unchanged. An `#include` of a macro may refer to any file. A file whose path
+/// is `reserved`, for the source or for a header of the compiler, gets a different path.
 ///
 /// # Errors
 /// Returns an error if several paths end with a name.

@@ -1,7 +1,7 @@
 //! Kernels of a CUDA C++ source, found by their declarations. The main type is [`SourceKernel`].
 //!
 //! Macros are not expanded, so a kernel declared through a macro is not found here. The compiled
-//! image still contains its name, but its parameter names stay unknown.
+//! image still contains its name, but the names of its parameters are unknown.
 
 use super::lexer::{Token, TokenKind, tokenize};
 

@@ -52,6 +52,7 @@ impl Config {
     /// Merges the embedded defaults, `file`, the environment from `env`, and the flags. In the
     /// result, `storage.data_dir` is absolute. An empty environment variable counts as unset.
     ///
+    /// # Errors
     /// Returns a [`ConfigError`] with the origin of the invalid value, the expected and the
     /// received value.
     pub fn load(

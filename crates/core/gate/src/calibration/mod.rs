@@ -118,7 +118,7 @@ pub struct PlannedTest {
     /// Error probability at one look (interim analysis): α divided by the number of the suite's
     /// cases and by the number of the preset's looks.
     pub alpha: f64,
-    /// Number of blocks at the last look.
+    /// Number of blocks at the last look (interim analysis).
     pub blocks: u32,
 }
 
@@ -137,7 +137,8 @@ impl Calibration {
     ///
     /// # Errors
     ///
-    /// The file is not a calibration, has another version, or has numbers out of range.
+    /// Returns an error if the file is not a calibration, has another version, or has numbers out
+    /// of range.
     pub fn parse(bytes: &[u8]) -> Result<Self, CalibrationError> {
         let read: Self =
             warpgauge_contract::parse(BodyFormat::Json, bytes).map_err(CalibrationError::Parse)?;
@@ -147,6 +148,7 @@ impl Calibration {
 
     /// Checks the format version and that the numbers are in range.
     ///
+    /// # Errors
     /// Returns the first problem, with its path in the file.
     pub fn verify(&self) -> Result<(), CalibrationError> {
         let refuse = |at: String, message: &str| {

@@ -53,13 +53,13 @@ pub enum GateReason {
     /// The slowdown exceeds the margin in the first comparison, but not in fresh processes, or
     /// there was no second comparison.
     NotConfirmed,
-    /// Both sides have the same image and launch, so they were not timed.
+    /// Baseline and candidate have the same image and launch, so they were not timed.
     IdenticalCode,
-    /// The interval lies below a slowdown of Δ.
+    /// The confidence interval of the time ratio lies below a slowdown of Δ.
     WithinDelta,
     /// The candidate is faster by more than the margin.
     Faster,
-    /// The interval contains both passing and failing differences.
+    /// The confidence interval contains both passing and failing differences.
     Unresolved,
     /// The blocks of the comparison do not support a verdict. The comparison lists the reasons.
     Unsound,
@@ -310,7 +310,8 @@ impl SuiteVerdict {
     }
 }
 
-/// Returns the verdict on a suite: that of its worst case. Advisory cases never make it worse.
+/// Returns the verdict on a suite, which is that of its worst case. Advisory cases do not affect
+/// it.
 pub fn suite_verdict(
     outcomes: impl IntoIterator<Item = (GateOutcome, CasePolicy)>,
     on_missing: OnMissing,

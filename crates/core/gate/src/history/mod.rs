@@ -1,4 +1,4 @@
-//! History: the results of a case over time, and its changes of level.
+//! History of a case: its results over time, and changes of their level.
 //!
 //! A [`HistoryPoint`] is the result of one evaluation or one run of the gate for a case. Points of
 //! one case, device, driver and method form a [`Series`]. Points under different conditions belong

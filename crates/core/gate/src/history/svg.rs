@@ -29,7 +29,7 @@ const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#444}.t{font-weigh
 .change{stroke:#c62828;stroke-width:1.5}.note{fill:#c62828}\
 .less{stroke:#2e7d32;stroke-width:1.5}.fell{fill:#2e7d32}.date{fill:#777}.branch{stroke:#bbb}";
 
-/// Draws series below one another. A series without points gets a note.
+/// Draws several series, one below the other. A series without points gets a note.
 pub fn svg(series: &[Series]) -> String {
     let shown = &series[..series.len().min(MAX_SERIES)];
     let height = PANEL * shown.len().max(1) as f64;

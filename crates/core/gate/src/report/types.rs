@@ -45,7 +45,7 @@ pub struct GateReport {
     /// Basis of the outcomes. Absent if nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict_by: Option<VerdictBy>,
-    /// Device that ran both sides. Absent if nothing was measured.
+    /// Device that ran baseline and candidate. Absent if nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceReport>,
     /// Method of timing. Absent if nothing was measured.
@@ -180,7 +180,8 @@ pub struct CaseReport {
     /// are then weaker evidence, because inputs do not vary. Empty if inputs vary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub weaker_for: Vec<String>,
-    /// Whether both sides have the same machine code, apart from names. Absent if the codes cannot be compared.
+    /// Whether baseline and candidate have the same machine code, apart from names. Absent if the
+    /// codes cannot be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identical_code: Option<bool>,
     /// Comparison of the candidate with the baseline, which is the reference.

@@ -163,6 +163,7 @@ impl GateRequest {
 
     /// Checks all parts of the request that can be checked without a device.
     ///
+    /// # Errors
     /// Returns the first problem, with its path in the request.
     pub fn check(&self) -> Result<Suite, SuiteError> {
         let refuse =

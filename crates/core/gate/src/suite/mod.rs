@@ -73,7 +73,7 @@ pub struct CaseSpec {
 pub enum GateMetric {
     /// Time on a GPU; warp instructions and sectors of global memory on the emulated device.
     Time,
-    /// One exact count. Only on the emulated device.
+    /// One exact count, which is available only on the emulated device.
     Count(&'static str),
 }
 
@@ -119,7 +119,7 @@ pub struct CasePolicy {
     pub delta: f64,
     /// Maximum probability that the gate calls any regression in a suite of unchanged kernels.
     pub alpha: f64,
-    /// Relative increase of a count that passes. Only on the emulated device.
+    /// Relative increase of a count that passes. It applies only on the emulated device.
     pub count_margin: f64,
     /// Effect of an inconclusive case on the suite.
     pub on_inconclusive: OnInconclusive,
@@ -206,8 +206,8 @@ impl Suite {
     ///
     /// # Errors
     ///
-    /// Invalid syntax, unknown keys, values out of range, duplicate names, or no cases. The error
-    /// names the field and a remedy.
+    /// Returns an error for invalid syntax, unknown keys, values out of range, duplicate names, or
+    /// a suite without cases. The error names the field and a remedy.
     pub fn parse(bytes: &[u8]) -> Result<Self, SuiteError> {
         let file: SuiteFile =
             warpgauge_contract::parse(BodyFormat::Yaml, bytes).map_err(SuiteError::Parse)?;

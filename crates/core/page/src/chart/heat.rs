@@ -27,8 +27,8 @@ pub(crate) struct HeatCell {
     pub label: String,
 }
 
-/// Draws cells with the labels of the columns above them and those of the rows on the left. Returns
-/// `None` if there are too many cells, or no cell has a value.
+/// Draws cells with the column labels above and the row labels on the left. Returns `None` if there
+/// are too many cells, or no cell has a value.
 pub(crate) fn heat(
     title: &str,
     columns: &[String],

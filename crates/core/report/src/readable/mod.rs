@@ -66,8 +66,8 @@ pub fn word(value: &impl serde::Serialize) -> String {
     }
 }
 
-/// Describes a device in one line. For an emulated device, the text states that times are those of
-/// the emulation.
+/// Describes a device in one line. For an emulated device, the text states that the times are those
+/// of the emulation.
 pub fn device(device: &DeviceReport) -> String {
     let kind = match device.kind {
         DeviceKind::Cuda => "",

@@ -26,7 +26,8 @@ const MAX_LEASES: usize = 1024;
 enum Phase {
     Filling,
     Ready,
-    /// The id is invalid, but the memory stays allocated while there are leases.
+    /// The tensor is deleted: its id is invalid, but the memory stays allocated until all leases
+    /// end.
     Deleted,
 }
 

@@ -170,6 +170,7 @@ fn wrong(line: u64, problem: impl Into<String>) -> MarketError {
 ///
 /// Entries with the same row and column are added. Zeros in an array do not become entries.
 ///
+/// # Errors
 /// The error describes the problem in the file and its location.
 pub fn read(
     from: &mut impl Read,

@@ -7,6 +7,7 @@ use crate::Csr;
 /// Writes a matrix row by row, in coordinate layout with real values and general symmetry. Values
 /// are written with the fewest digits that are read back as the same value.
 ///
+/// # Errors
 /// Returns the errors of the writer.
 pub fn write(csr: &Csr, to: &mut impl Write) -> io::Result<()> {
     writeln!(to, "%%MatrixMarket matrix coordinate real general")?;

@@ -83,6 +83,7 @@ fn damaged<T>(problem: String) -> Result<T, SpasmError> {
 impl Spasm {
     /// Writes the file.
     ///
+    /// # Errors
     /// Returns the errors of the writer.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         to.write_all(&MAGIC)?;
@@ -114,6 +115,7 @@ impl Spasm {
     /// The sizes in the header are compared with the length of the file and with the limits before
     /// memory is reserved. After that, memory grows with the content that is read.
     ///
+    /// # Errors
     /// The error describes the problem in the file.
     pub fn read(
         from: &mut impl Read,

@@ -1,7 +1,7 @@
 //! The SPASM format: 4 × 4 blocks, each a sum of templates of four cells, grouped into tiles, and
 //! its file format. The main type is [`Spasm`].
 //!
-//! A template is a 16-bit mask, in which bit `4 · row + column` stands for that cell of a block. A
+//! A template is a 16-bit mask, in which bit `4 · row + column` represents that cell of a block. A
 //! block is written with the fewest templates that cover it. Each template has a *position* and
 //! four values, for its cells in the order of their bits. The value is 0 for cells that are not in
 //! the block or that an earlier template of the block covers. Positions are grouped by tile, within
@@ -75,8 +75,8 @@ impl Spasm {
     /// Converts from CSR. Values are rounded to binary32, and zeros are dropped.
     ///
     /// # Errors
-    /// With padding, the matrix would have more than [`MAX_PADDED`](super::formats::MAX_PADDED)
-    /// elements.
+    /// Returns an error if the padded matrix would have more than
+    /// [`MAX_PADDED`](super::formats::MAX_PADDED) elements.
     pub fn from_csr(csr: &Csr) -> Result<Self, FormatError> {
         Self::within(csr, super::formats::MAX_PADDED)
     }
@@ -85,7 +85,7 @@ impl Spasm {
     /// binary32, and zeros are dropped.
     ///
     /// # Errors
-    /// With padding, the matrix would have more than `most` elements.
+    /// Returns an error if the padded matrix would have more than `most` elements.
     pub fn within(csr: &Csr, most: u64) -> Result<Self, FormatError> {
         let mut spasm = Self {
             extents: (csr.rows(), csr.cols()),

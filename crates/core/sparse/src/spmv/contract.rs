@@ -53,6 +53,7 @@ pub enum SpmvError {
 
 /// Checks the matrix and the vector of a request.
 ///
+/// # Errors
 /// The error describes the problem and its location in the request.
 pub fn checked(data: MatrixData, dtype: Option<Dtype>) -> Result<(Csr, Vec<f64>), SpmvProblem> {
     let dtype = element_type(dtype)?;
@@ -162,6 +163,7 @@ fn element_type(dtype: Option<Dtype>) -> Result<Dtype, SpmvProblem> {
 /// Without `x`, all elements of the vector are 1. `num_runs` is the field of the same name in
 /// requests. Each vector, and each format with padding, takes at most `max_bytes`.
 ///
+/// # Errors
 /// The error describes the problem and its location in the request.
 pub fn contract_of(
     csr: &Csr,

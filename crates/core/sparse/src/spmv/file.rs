@@ -14,7 +14,7 @@ use warpgauge_contract::{MatrixOrigin, MatrixUsed};
 /// requester may read.
 ///
 /// # Errors
-/// The file cannot be read, or is not such a matrix.
+/// Returns an error if the file cannot be read, or is not a valid matrix within the limit.
 pub fn read_matrix_file(
     path: &Path,
     name: &str,

@@ -20,7 +20,8 @@ pub fn is_generated(name: &str) -> bool {
 /// the name in the request.
 ///
 /// # Errors
-/// The name is invalid, or the matrix would be too large. In either case no memory is reserved.
+/// Returns an error if the name is invalid, or if the matrix would be too large. In either case no
+/// memory is reserved.
 pub fn generated(name: &str, path: &str, max_bytes: u64) -> Result<(Csr, MatrixUsed), SpmvProblem> {
     let wrong = |error: GeneratorError| {
         let code = match error {

@@ -161,6 +161,7 @@ pub struct MatrixList {
 
 /// Checks the name of a matrix. A valid name is never a path.
 ///
+/// # Errors
 /// Returns the rules for names if the name is invalid.
 pub fn check_matrix_name(name: &str) -> Result<(), String> {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);

@@ -31,6 +31,7 @@ pub struct NamedMatrix<'a> {
 /// Returns the description of a matrix for a report. `blake3` is the hash of its file. A generated
 /// matrix has no file, so the hash of its packed form is used.
 ///
+/// # Errors
 /// Never fails in practice, because writing to a hash does not fail.
 pub fn used(
     name: &str,
@@ -226,7 +227,8 @@ pub trait TakesMatrices: NamesMatrices {
     /// location of its first use.
     ///
     /// # Errors
-    /// There are too many matrices, or the vector of a product is an array of another matrix.
+    /// Returns an error if there are too many matrices, or if the vector of a product is an array
+    /// of another matrix.
     fn matrices_wanted(&self) -> Result<MatrixNames, SpmvProblem> {
         few(self.matrix_names(), self.matrices_used())
     }
@@ -234,6 +236,7 @@ pub trait TakesMatrices: NamesMatrices {
     /// Replaces the name of a matrix with its data. `left` is the number of bytes that arrays may
     /// still take. The call subtracts the size of the arrays that it creates.
     ///
+    /// # Errors
     /// The error describes the mismatch and its location in the request.
     fn put_matrix(&mut self, matrix: &NamedMatrix<'_>, left: &mut u64) -> Result<(), SpmvError>;
 }

@@ -60,7 +60,8 @@ impl StoredSpmvRequest {
     /// Returns the methods of the request: one, or both for `all`.
     ///
     /// # Errors
-    /// The method is unknown, a kernel is missing, or the method takes no kernel.
+    /// Returns an error if the method is unknown, if a kernel is missing, or if the method takes no
+    /// kernel but the request has one.
     pub fn methods(&self) -> Result<&'static [Method], SpmvProblem> {
         let (path, code, message) = match (self.method.as_str(), &self.kernel) {
             ("custom", Some(_)) => return Ok(&[Method::Custom]),
@@ -86,6 +87,7 @@ impl StoredSpmvRequest {
 
     /// Returns the same request with only one method.
     ///
+    /// # Errors
     /// Returns the errors of [`Self::methods`].
     pub fn only(&self, method: Method) -> Result<Self, SpmvProblem> {
         self.methods()?;
@@ -95,6 +97,7 @@ impl StoredSpmvRequest {
 
     /// Returns the multiplier of a request with one method.
     ///
+    /// # Errors
     /// Returns the errors of [`Self::methods`], or an error if the request has both methods.
     pub fn multiplier(&self) -> Result<Multiplier<'_>, SpmvProblem> {
         match (self.methods()?, &self.kernel) {

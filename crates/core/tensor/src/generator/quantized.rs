@@ -26,8 +26,8 @@ pub struct ScaleRange {
     pub dtype: Dtype,
 }
 
-/// Lower end of the range of block scales beside a global scale; the upper end is twice as large.
-/// Every type of scales represents this range.
+/// Lower end of the range of block scales of tensors with a global scale. The upper end is twice as
+/// large. Every type of scales represents this range.
 const BESIDE_GLOBAL: f64 = 64.0;
 
 /// Zero points: integers in `low … low + span - 1`.
@@ -139,7 +139,7 @@ fn key(pair: &PairInit) -> [u64; 2] {
     Philox::for_argument(pair.seed.unwrap_or(0), &pair.name).key()
 }
 
-/// Returns the range of block scales beside a global scale.
+/// Returns the range of block scales for a tensor with a global scale.
 fn beside_global(dtype: Dtype) -> Result<ScaleRange, InitError> {
     // With these arguments the lower end is `BESIDE_GLOBAL`. `range` also checks the type.
     range(BESIDE_GLOBAL, DEVIATIONS, dtype)

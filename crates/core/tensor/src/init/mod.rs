@@ -25,7 +25,7 @@ const CHUNK: usize = 1 << 16;
 /// an element, that part is unchanged.
 ///
 /// # Errors
-/// Fails if the `init` does not fit the element type or the shape.
+/// Returns an error if the `init` is not valid for the element type or the shape.
 pub fn fill(
     init: &TensorInit,
     (dtype, shape): (Dtype, &[u64]),
@@ -45,7 +45,7 @@ pub fn fill(
 /// Fills like [`fill`], on all cores.
 ///
 /// # Errors
-/// As [`fill`].
+/// Returns the errors of [`fill`].
 pub fn fill_parallel(
     init: &TensorInit,
     (dtype, shape): (Dtype, &[u64]),

@@ -260,7 +260,7 @@ impl<'w, 'a> Work<'w, 'a> {
         }
     }
 
-    /// Returns a size for a dimension without a parameter that names it. It is that of an extent
+    /// Returns the size of a dimension that no parameter name gives. It is the size of an extent
     /// whose name means rows or columns.
     fn dim(&self, index: i64, rank: i64) -> u64 {
         let named = |parts: &[&str]| {
