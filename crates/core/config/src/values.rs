@@ -43,7 +43,7 @@ impl FromStr for DeviceSelection {
     }
 }
 
-/// Longest text of a setting, in bytes.
+/// Maximum length of a setting's text, in bytes.
 const MAX_TEXT_BYTES: usize = 4_096;
 
 const MAX_KEYS: usize = 10_000;
@@ -51,7 +51,7 @@ const MAX_KEYS: usize = 10_000;
 /// Maximum number of hosts in a list.
 const MAX_HOSTS: usize = 1_000;
 
-/// Shortest secret, in characters.
+/// Minimum length of a secret, in characters.
 const MIN_SECRET: usize = 16;
 
 impl SettingKind {

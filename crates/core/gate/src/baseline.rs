@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{BaselinePin, MAX_CASES, SuiteError};
 use warpgauge_contract::EvaluateRequest;
 
-/// Longest name of a baseline, and of a case, bytes.
+/// Maximum length of the name of a baseline or a case, bytes.
 const MAX_NAME_BYTES: usize = 128;
 
 /// Stored baseline. Stored times are not used for decisions: the gate builds and runs the baseline's code again with
@@ -67,8 +67,9 @@ pub struct NewBaseline {
     pub suite: String,
     /// Cases, 1–200. Each is compiled and run once before the baseline is stored.
     pub cases: Vec<BaselineCase>,
-    /// Device, driver and method for which the baseline must be valid. The server rejects the baseline if its own
-    /// differ. Default: those with which the cases ran on the server.
+    /// Device, driver and method for which the baseline must be valid. The server rejects the
+    /// baseline if its device, driver or method differs. Default: those with which the cases ran on
+    /// the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pin: Option<BaselinePin>,
     /// Commit of the code, for reports.

@@ -167,7 +167,7 @@ fn counts_of(counted: Counted, metric: GateMetric) -> BTreeMap<String, u64> {
     some.map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
-/// Returns the two counts that replace times on the emulated device.
+/// Returns the two counts that are compared in place of times on the emulated device.
 fn both(reference: Counted, candidate: Counted) -> Vec<CountComparison> {
     let count = |name: &str, reference: u64, candidate: u64| CountComparison {
         count: name.to_owned(),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PresetName {
-    /// Shortest measurement, for an immediate answer.
+    /// Shortest measurement, which gives a fast answer.
     #[default]
     Quick,
     /// Measurement that is precise enough for a gate.

@@ -19,7 +19,7 @@ enum PortPattern {
     This(u16),
 }
 
-/// Longest name in the domain name system, bytes.
+/// Maximum length of a name in the domain name system, bytes.
 const MAX_HOST: usize = 253;
 
 impl HostPattern {

@@ -12,7 +12,7 @@ use super::library::Library;
 /// Languages that every executor supports. Requests need not require them.
 pub const COMMON_LANGUAGES: [&str; 4] = ["cuda", "ptx", "cubin", "fatbin"];
 
-/// Longest name of a GPU in a requirement, bytes.
+/// Maximum length of a GPU's name in a requirement, bytes.
 pub const MAX_GPU_MODEL_BYTES: usize = 96;
 
 /// Requirements for the device and the installed tools. Without requirements, any device is
@@ -183,7 +183,7 @@ fn compute_capability(text: &str) -> Option<(u32, u32)> {
     Some((number / 10, number % 10))
 }
 
-/// Converts to lower case, with one space between words.
+/// Converts a name to lower case, with one space between words.
 fn normal(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }

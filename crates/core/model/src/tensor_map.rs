@@ -70,7 +70,7 @@ pub enum MapSwizzle {
 }
 
 impl MapSwizzle {
-    /// Longest row of a block, bytes.
+    /// Returns the maximum length of a row of a block, bytes.
     fn row(self) -> Option<u64> {
         match self {
             MapSwizzle::None => None,

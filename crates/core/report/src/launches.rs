@@ -12,7 +12,7 @@ pub struct StepReport {
     pub step: String,
     /// Name of the kernel that the step launches, or another action, e.g. `memset hist`.
     pub action: String,
-    /// Number of times that one run executes the step.
+    /// Number of times that one run of the program executes the step.
     pub count: u32,
     /// Median time of one execution, milliseconds. It excludes gaps between launches, which are part of the runtime.
     /// Absent unless the program was timed and the step was executed.

@@ -42,12 +42,12 @@ impl ProgramReport {
     }
 }
 
-/// Text that a program printed. If it is too long, the middle is left out.
+/// Text that a program printed. If it is too long, its middle part is omitted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PrintedText {
     /// Beginning and end of the text. Bytes that are not UTF-8 are replaced.
     pub text: String,
-    /// Number of bytes that are left out.
+    /// Number of omitted bytes.
     #[serde(default)]
     pub left_out_bytes: u64,
 }

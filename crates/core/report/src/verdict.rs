@@ -60,7 +60,7 @@ impl KernelVerdict {
         Self::ALL.into_iter().find(|verdict| verdict.name() == name)
     }
 
-    /// Returns the verdict in capitals, as it begins a report in text.
+    /// Returns the verdict in capital letters, as at the beginning of a report in text.
     pub const fn words(self) -> &'static str {
         match self {
             KernelVerdict::Correct => "CORRECT",

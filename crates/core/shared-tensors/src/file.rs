@@ -22,7 +22,7 @@ pub struct FileElements {
     /// Element type.
     pub dtype: Dtype,
     pub shape: Vec<u64>,
-    /// Samples per second, for sound.
+    /// Sample rate of audio data, Hz.
     pub sample_rate: Option<u32>,
 }
 

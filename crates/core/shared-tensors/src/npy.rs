@@ -10,7 +10,7 @@ use warpgauge_tensor::{Dtype, shape};
 
 use crate::{FileElements, TensorFileError};
 
-/// Longest header, including the bytes before it.
+/// Maximum length of a header, bytes. It includes the bytes before the header's text.
 const MAX_HEAD: u64 = (1 << 16) + 16;
 
 pub(crate) fn read(file: Arc<File>, max_bytes: u64) -> Result<FileElements, TensorFileError> {

@@ -13,7 +13,7 @@ use warpgauge_tensor::{Dtype, shape, shape_of_parts};
 
 use crate::{FileElements, TensorFileError};
 
-/// Longest header, bytes. It suffices for some 80,000 tensors.
+/// Maximum length of a header, bytes. It suffices for about 80,000 tensors.
 const MAX_HEADER: u64 = 8 << 20;
 
 /// Entry of the header that is not a tensor.

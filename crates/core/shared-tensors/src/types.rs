@@ -15,7 +15,7 @@ pub struct ArrayRequest {
     /// CUDA ordinal of the device that holds the tensor; -1 for the host's memory.
     #[serde(default)]
     pub cuda_device: i32,
-    /// Sample rate, Hz. Only for sound.
+    /// Sample rate of audio data, Hz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_rate: Option<u32>,
     /// Elements in base64: little-endian, packed in C order.
@@ -57,7 +57,7 @@ pub struct SharedTensor {
     pub dtype: String,
     /// Memory that holds the tensor: `cuda:0` for the GPU with ordinal 0, or `cpu` for the host's memory.
     pub device: String,
-    /// Sample rate, Hz. Only for sound.
+    /// Sample rate of audio data, Hz.
     #[schemars(extend("nullable" = true))]
     pub sample_rate: Option<u32>,
     /// Human-readable result of the request.
@@ -165,7 +165,7 @@ pub struct TensorHandle {
     pub element_size: u32,
     /// Number of elements.
     pub numel: u64,
-    /// Sample rate, Hz. Only for sound.
+    /// Sample rate of audio data, Hz.
     #[schemars(extend("nullable" = true))]
     pub sample_rate: Option<u32>,
     /// Path of the library that replaces the driver. Present only on the emulated device.

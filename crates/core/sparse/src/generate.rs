@@ -68,7 +68,7 @@ pub enum GeneratorError {
     },
 }
 
-/// The names of the kinds.
+/// The names of the kinds of generated matrices.
 const KINDS: &str =
     "poisson2d, poisson3d, banded, rmat, block, diagonal and random, e.g. poisson2d:nx=512,ny=512";
 

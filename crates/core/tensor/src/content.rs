@@ -10,7 +10,7 @@ use crate::{Blob, Dtype, ScaleLayout};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TensorInit {
-    /// Distribution or pattern.
+    /// Distribution or pattern of the elements.
     pub kind: InitKind,
     /// Seed of the random kinds; default 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,21 +70,23 @@ pub struct TensorInit {
     /// `scales`: order in memory; default `rows`.
     #[serde(default, skip_serializing_if = "ScaleLayout::is_rows")]
     pub layout: ScaleLayout,
-    /// `lengths` and `segments`: content of the tensor that `of` names. Filled in from the
-    /// contract.
+    /// `lengths` and `segments`: content of the tensor that `of` names. The contract's other
+    /// tensors determine this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub offsets: Option<Box<OffsetsInit>>,
-    /// `quantized`: its scales. `scales`, `zero_points` and `global_scale`: their values. Filled in
-    /// from the contract.
+    /// `quantized`: its scales. `scales`, `zero_points` and `global_scale`: their values. The
+    /// contract's other tensors determine this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub pair: Option<Box<PairInit>>,
-    /// `quantized`: the tensor that `zeros` names. Filled in from the contract.
+    /// `quantized`: the tensor that `zeros` names. The contract's other tensors determine this
+    /// field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub zeros_pair: Option<Box<PairInit>>,
-    /// `quantized`: the tensor that `global` names. Filled in from the contract.
+    /// `quantized`: the tensor that `global` names. The contract's other tensors determine this
+    /// field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub global_pair: Option<Box<PairInit>>,

@@ -9,8 +9,8 @@ pub const MAX_SPAN: u64 = 1 << 63;
 /// Number of rounds of the Feistel network.
 const ROUNDS: u64 = 6;
 
-/// Returns the random word of a node: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) of its number and both halves of
-/// the stream's key.
+/// Returns the random word of a node. It is the SplitMix64 hash (Steele, Lea, Flood, OOPSLA 2014)
+/// of the node's number and both halves of the stream's key.
 #[inline]
 pub(crate) fn node_word(key: [u64; 2], node: u64) -> u64 {
     let mut x = key[0].wrapping_add(node.wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -97,7 +97,8 @@ impl Rising {
         (Range { last: middle, high: value, ..range }, Range { first: middle, low: value, ..range })
     }
 
-    /// Replaces the content of `out` by the values at those of the indices `first` … `first + count
+    /// Replaces the content of `out` with the values at the indices `first` … `first + count - 1`.
+    /// Indices beyond the end of the sequence are omitted.
     /// - 1` that exist.
     pub(crate) fn values(&self, first: u64, count: usize, out: &mut Vec<u64>) {
         out.clear();

@@ -106,7 +106,7 @@ pub fn contract(
     Ok(Work::new(&source, kernel, (&named, &kinds), wishes).guess())
 }
 
-/// A guess in progress.
+/// Intermediate state of the guess of a contract.
 struct Work<'w> {
     kernel: Option<&'w Kernel<'w>>,
     /// Tokens of the whole source.
@@ -209,7 +209,7 @@ impl<'w> Work<'w> {
         if self.wishes.values.contains_key(name) { AS_ASKED } else { AS_PASSED }
     }
 
-    /// Returns whether the integers have the values that the source passes.
+    /// Returns whether the integer parameters have the values that the source passes.
     fn is_as_given(&self) -> bool {
         let same = |(name, value, _): &(&str, u64, bool)| {
             let own = !self.wishes.values.contains_key(*name);

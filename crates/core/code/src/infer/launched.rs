@@ -50,7 +50,7 @@ pub(crate) struct Launched {
     pub passed: Vec<Option<Passed>>,
 }
 
-/// Reads the launches of a kernel with this number of parameters.
+/// Reads the launches of the kernel `kernel`, which has `parameters` parameters.
 pub(crate) fn launched(
     kernel: &str,
     parameters: usize,
@@ -102,7 +102,8 @@ impl Scope<'_> {
         })
     }
 
-    /// Returns the numbers that the launch at `<<<` passes, if it passes this many arguments.
+    /// Returns the numbers that the launch at `<<<` passes, if its number of arguments is
+    /// `parameters`.
     fn passed_at(&self, at: usize, parameters: usize) -> Option<Vec<Option<Passed>>> {
         let last = self.list(at + 1, ">>>")?.pop()?;
         let open = last.end + 1;

@@ -166,7 +166,7 @@ fn type_of(tokens: &[&str], value: &[&str]) -> Option<String> {
     })
 }
 
-/// Returns whether a word appears two tokens before a name.
+/// Returns whether a word appears two tokens before the name.
 fn precedes(tokens: &[&str], name: &str, word: &str) -> bool {
     tokens.windows(3).any(|three| three[0] == word && three[2] == name)
 }

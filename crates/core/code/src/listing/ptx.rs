@@ -94,7 +94,7 @@ fn without_name(line: &str, symbol: &str) -> String {
     out
 }
 
-/// Drops the number of the function from labels: `$L__BB3_7` is label 7 of the fourth function.
+/// Removes the function's number from labels: `$L__BB3_7` is label 7 of the fourth function.
 fn labels_of_the_function(line: &str) -> String {
     let mut parts = line.split("$L__BB");
     let mut out = parts.next().unwrap_or_default().to_owned();

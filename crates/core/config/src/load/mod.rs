@@ -10,10 +10,10 @@ use toml::de::{DeTable, DeValue};
 use super::settings::{self, SETTINGS, Setting, SettingKind};
 use super::{Config, ConfigError, DEFAULT_TOML, DeviceSelection, Origin};
 
-/// Largest configuration file, in bytes.
+/// Maximum size of a configuration file, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Longest part of an invalid value that a message repeats, in characters.
+/// Maximum length of the part of an invalid value that a message repeats, in characters.
 const MAX_SHOWN: usize = 120;
 
 /// Settings given on the command line.

@@ -45,7 +45,7 @@ pub enum CalibrationError {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "GateCalibration")]
 pub struct Calibration {
-    /// Version of the format.
+    /// Version of the file format.
     pub version: u32,
     /// Conditions of the calibration.
     pub conditions: CalibrationConditions,

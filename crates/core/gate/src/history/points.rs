@@ -13,7 +13,7 @@ use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{DeviceKind, Regime};
 use warpgauge_report::{CountComparison, EvaluateResponse, ResponseStatus};
 
-/// Longest generated name of a case, bytes.
+/// Maximum length of a generated case name, bytes.
 const MAX_CASE_BYTES: usize = 200;
 
 /// Result of a case in one run.

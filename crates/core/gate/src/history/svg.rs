@@ -20,7 +20,7 @@ const TOP: f64 = 44.0;
 const BOTTOM: f64 = 40.0;
 /// Minimum distance between two dates below a panel, and between two branches above it.
 const APART: f64 = 130.0;
-/// Longest name of a branch that is drawn, characters.
+/// Maximum length of a branch name that is drawn, characters.
 const MAX_BRANCH: usize = 18;
 
 const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#444}.t{font-weight:600}\
@@ -122,8 +122,8 @@ fn draw(drawing: &mut Drawing, point: &TrendPoint, at: Point, panel: &Panel, uni
     drawing.add(SvgElement::circle(class, at, 2.5).titled(&title));
 }
 
-/// Writes the date of the first point, of the last point, and of points between them for which
-/// there is room.
+/// Writes the dates of the first and the last point, and of points between them for which there is
+/// enough space.
 fn dates(drawing: &mut Drawing, points: &[TrendPoint], panel: &Panel) {
     let y = panel.plot.bottom + 30.0;
     let last = panel.x.at(points.len() as f64 - 0.5);
@@ -145,8 +145,8 @@ fn dates(drawing: &mut Drawing, points: &[TrendPoint], panel: &Panel) {
     }
 }
 
-/// Marks the points at which the branch changes, with the branch's name if there is room. It draws nothing if all
-/// points are of one branch.
+/// Marks the points at which the branch changes, with the branch's name if there is enough space.
+/// The function draws nothing if all points belong to one branch.
 fn branches(drawing: &mut Drawing, points: &[TrendPoint], panel: &Panel) {
     let starts = |index: &usize| *index == 0 || points[*index].branch != points[*index - 1].branch;
     let starts = (0..points.len()).filter(starts).collect::<Vec<_>>();

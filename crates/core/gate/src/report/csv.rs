@@ -65,7 +65,7 @@ fn counted(case: &CaseReport, count: &CountComparison) -> [String; 15] {
     )
 }
 
-/// Returns the row of a count of a candidate without a baseline.
+/// Returns the row for one count of a candidate without a baseline.
 fn new(case: &CaseReport, count: &str, value: u64) -> [String; 15] {
     row(
         case,

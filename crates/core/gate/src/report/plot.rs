@@ -6,7 +6,7 @@ use warpgauge_svg::{Anchor, Axis, Drawing, Linear, Plot, Side, SvgElement, Tick,
 
 /// Maximum number of cases in one drawing.
 const MAX_ROWS: usize = 200;
-/// Longest label, characters. [`LABELS`] reserves the width for it.
+/// Maximum length of a label, characters. [`LABELS`] reserves the width for it.
 const MAX_LABEL: usize = 34;
 /// Sizes in pixels.
 const ROW: f64 = 26.0;

@@ -5,7 +5,7 @@ use crate::{GateOutcome, GateReason};
 use warpgauge_report::CountComparison;
 use warpgauge_statistics::paired::PairedComparison;
 
-/// Longest detail in a table, characters.
+/// Maximum length of a detail in a table, characters.
 const MAX_DETAIL: usize = 300;
 
 /// Returns the name of an outcome.

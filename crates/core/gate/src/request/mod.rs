@@ -15,10 +15,11 @@ use super::{
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::PresetName;
 
-/// Longest name of a suite, and of the origin of a baseline, bytes. Both may be paths.
+/// Maximum length of the name of a suite, and of the origin of a baseline, bytes. Both may be
+/// paths.
 const MAX_PATH_BYTES: usize = 1024;
 
-/// Longest name of a commit or a branch, bytes.
+/// Maximum length of the name of a commit or a branch, bytes.
 const MAX_COMMIT_BYTES: usize = 255;
 
 /// Maximum number of notes of a request, and maximum length of each, bytes.

@@ -13,16 +13,16 @@ use warpgauge_contract::BodyFormat;
 use warpgauge_model::PresetName;
 use warpgauge_statistics::{COMPARED_COUNTS, Preset};
 
-/// Largest suite file, bytes.
+/// Maximum size of a suite file, bytes.
 pub const MAX_SUITE_BYTES: u64 = 1 << 20;
 
 /// Maximum number of cases of one suite.
 pub const MAX_CASES: usize = 200;
 
-/// Longest name of a case, bytes.
+/// Maximum length of a case name, bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Longest path, bytes.
+/// Maximum length of a path, bytes.
 const MAX_PATH_BYTES: usize = 1024;
 
 /// Version of the format that this program reads.
@@ -115,7 +115,7 @@ pub struct CasePolicy {
     /// Relative margin τ. Smaller slowdowns are not called regressions. A calibrated floor widens
     /// the margin.
     pub margin: f64,
-    /// Relative slowdown Δ that must be excluded for a pass.
+    /// Relative slowdown Δ. A case passes only if the measurement excludes such a slowdown.
     pub delta: f64,
     /// Maximum probability that the gate calls any regression in a suite of unchanged kernels.
     pub alpha: f64,
@@ -184,7 +184,8 @@ pub struct PolicyFile {
     /// Relative margin τ, 0.0001–0.25. Smaller slowdowns are not called regressions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin: Option<f64>,
-    /// Relative slowdown Δ that must be excluded for a pass, 0.0002–0.5; at least two margins.
+    /// Relative slowdown Δ, 0.0002–0.5; at least two margins. A case passes only if the measurement
+    /// excludes such a slowdown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delta: Option<f64>,
     /// Maximum probability that the gate calls any regression in a suite of unchanged kernels, 0.000001–0.2.

@@ -13,8 +13,8 @@ const BARS: usize = 48;
 /// The minimum number of samples for a histogram.
 const LEAST: usize = 8;
 
-/// Draws the number of samples in each range of times, with the median and its confidence interval.
-/// Returns `None` if there are too few samples or all are equal.
+/// Draws a histogram of the launch times, with the median and its confidence interval. Returns
+/// `None` if there are too few samples or all are equal.
 pub(crate) fn histogram(samples_ms: &[f32], stats: &RuntimeStats) -> Option<String> {
     let (low, high) = (stats.min, stats.max);
     // Samples are stored in binary32.

@@ -56,7 +56,8 @@ fn headline(report: &EvaluateResponse) -> Markup {
     parts::verdict(tone, verdict.words(), text::code(kernel_name(report)), &sentences)
 }
 
-/// Returns whether the kernel got far enough for times, or for a reason why there are none.
+/// Returns whether the key figures are shown. They are shown if the kernel ran and was not found
+/// wrong.
 fn shows_figures(report: &EvaluateResponse) -> bool {
     matches!(
         report.kernel_verdict(),

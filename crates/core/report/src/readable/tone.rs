@@ -5,7 +5,7 @@ use warpgauge_statistics::paired::PairedVerdict;
 
 use crate::KernelVerdict;
 
-/// Tone of a statement. A terminal shows it by a colour, a page by a colour and a sign.
+/// Tone of a statement. A terminal shows it by a colour, and a page by a colour and a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     /// Favourable.
@@ -29,7 +29,7 @@ impl Tone {
     }
 }
 
-/// Returns the verdict of a comparison of times in a word.
+/// Returns the tone and the word for the verdict of a comparison of times.
 pub fn word_of_times(verdict: PairedVerdict) -> (Tone, &'static str) {
     match verdict {
         PairedVerdict::Faster => (Tone::Good, "faster"),
@@ -39,7 +39,7 @@ pub fn word_of_times(verdict: PairedVerdict) -> (Tone, &'static str) {
     }
 }
 
-/// Returns the verdict of a comparison of counts in two words.
+/// Returns the tone and the words for the verdict of a comparison of counts.
 pub fn word_of_counts(verdict: CountedVerdict) -> (Tone, &'static str) {
     match verdict {
         CountedVerdict::LessWork => (Tone::Good, "less work"),

@@ -60,7 +60,7 @@ pub struct NewTensor {
     pub shape: Vec<u64>,
     /// Size of the elements, bytes.
     pub bytes: u64,
-    /// Samples per second, for sound.
+    /// Sample rate of audio data, Hz.
     pub sample_rate: Option<u32>,
     /// Name that the uploader gave to the tensor.
     pub name: Option<String>,

@@ -57,7 +57,7 @@ pub struct Spasm {
     pub tiles: Vec<(u32, u32)>,
     /// The index of the first position of each tile, followed by the number of positions.
     pub ranges: Vec<u32>,
-    /// The words of the positions.
+    /// The encoded positions, one 32-bit word each.
     pub positions: Vec<u32>,
     /// Four binary32 values for each position.
     pub values: Vec<f32>,

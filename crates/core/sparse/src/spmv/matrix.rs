@@ -150,9 +150,9 @@ impl MatrixReply {
 pub struct MatrixList {
     /// Whether the request was fulfilled.
     pub success: bool,
-    /// Names of the matrices, in order.
+    /// Names of the matrices, in alphabetical order.
     pub files: Vec<String>,
-    /// Matrices, in the same order.
+    /// Matrices, in the order of `files`.
     pub matrices: Vec<MatrixSummary>,
     /// Current uploads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -8,7 +8,8 @@ use crate::{Dtype, shape};
 
 const MAGIC: [u8; 6] = *b"\x93NUMPY";
 
-/// Longest header accepted, in bytes. By default numpy refuses more than 10 000 characters.
+/// Maximum length of a header, in bytes. By default numpy rejects headers of more than 10 000
+/// characters.
 const MAX_HEADER: usize = 1 << 16;
 
 /// Alignment of the data in bytes; numpy pads the header to a multiple of it.

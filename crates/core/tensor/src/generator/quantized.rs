@@ -35,7 +35,7 @@ const BESIDE_GLOBAL: f64 = 64.0;
 pub struct ZeroPoints {
     pub low: u64,
     pub span: u64,
-    /// Key of their random stream, both halves.
+    /// Both halves of the key of the zero points' random stream.
     pub key: [u64; 2],
 }
 
@@ -43,7 +43,7 @@ pub struct ZeroPoints {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GlobalScale {
     pub range: ScaleRange,
-    /// Key of its random stream, both halves.
+    /// Both halves of the key of the global scale's random stream.
     pub key: [u64; 2],
 }
 
@@ -56,7 +56,7 @@ pub struct QuantizedValues {
     /// Mapping from numbers to their scales.
     pub blocks: ScaleBlocks,
     pub scales: ScaleRange,
-    /// Key of the random stream of the scales, both halves.
+    /// Both halves of the key of the scales' random stream.
     pub key: [u64; 2],
     /// Whether quotients are rounded to whole numbers, ties to even. Floats round by their type.
     pub whole: bool,

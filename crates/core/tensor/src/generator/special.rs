@@ -102,7 +102,7 @@ pub(super) fn of_scales(init: &TensorInit, dtype: Dtype) -> Result<ElementGenera
     }
 }
 
-/// Largest number of E2M1.
+/// Largest number that E2M1 represents.
 const LARGEST_E2M1: f64 = 6.0;
 
 /// Rejects ranges and values beyond the largest 4-bit float, since most of such a range would

@@ -69,7 +69,7 @@ fn whole(out: &mut [u8], dtype: Dtype) -> &mut [u8] {
     &mut out[..bytes]
 }
 
-/// Fills elements. `first` is the index of their first number; a complex or packed element has two
+/// Writes elements. `first` is the index of their first number; a complex or packed element has two
 /// numbers.
 fn fill_numbers(
     dtype: Dtype,
@@ -86,7 +86,7 @@ fn fill_numbers(
     for_dtype!(dtype, fill_as(generator, stream, first, out));
 }
 
-/// Fills numbers from index `first` on.
+/// Writes the numbers from index `first` on.
 fn fill_as<T: Element>(generator: &ElementGenerator, stream: &Philox, first: u64, out: &mut [u8]) {
     match generator {
         &ElementGenerator::Constant(value) => by_index(first, out, |_| T::from_f64(value)),

@@ -253,7 +253,7 @@ pub(super) enum Made<'a> {
     Shape(Vec<Value<'a>>),
 }
 
-/// Returns the value of a number, with its sign.
+/// Parses a number with an optional sign.
 pub(super) fn number<'a>(tokens: &[&'a str]) -> Option<Value<'a>> {
     if let Some(value) = integer(tokens) {
         return Some(Value::Integer(value));

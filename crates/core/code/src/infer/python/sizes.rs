@@ -23,18 +23,18 @@ const MAX_STEPS: usize = 2_000;
 /// Maximum number of dimensions of a tensor.
 const MAX_RANK: i64 = 8;
 
-/// A guess in progress.
+/// Intermediate state of the guess of a Triton kernel's contract.
 pub(super) struct Work<'w, 'a> {
     pub(super) kernel: &'w Kernel<'a>,
     pub(super) host: Option<Host<'w, 'a>>,
     pub(super) accesses: BTreeMap<&'a str, Access>,
-    /// Sizes of dimensions of the host's tensors.
+    /// Sizes of the dimensions of tensors in the host code.
     dims: BTreeMap<(&'a str, i64), u64>,
     /// Number of dimensions of the host's tensors, as far as the host code shows it.
     ranks: BTreeMap<&'a str, i64>,
     /// Values of integers.
     pub(super) integers: BTreeMap<&'a str, u64>,
-    /// Integers that are extents.
+    /// Names of the integer parameters that are extents.
     pub(super) extents: Vec<&'a str>,
     strides: BTreeMap<&'a str, Vec<&'a str>>,
     /// Number of steps that a search through the host code may still take.
@@ -313,7 +313,7 @@ impl<'w, 'a> Work<'w, 'a> {
         }
     }
 
-    /// Returns the shape of the tensor of a pointer, with the reason.
+    /// Returns the shape of the tensor that a pointer refers to, with the reason.
     pub(super) fn shape(&self, name: &'a str, access: Access) -> (Vec<u64>, String) {
         let tensor = self.host.as_ref().and_then(|host| host.tensor(name));
         if let Some(tensor) = tensor
@@ -357,8 +357,8 @@ impl<'w, 'a> Work<'w, 'a> {
         }
     }
 
-    /// Returns dimensions for strides: the extents whose names match. If the last dimension has no
-    /// stride, it is added.
+    /// Returns a tensor's dimensions from its strides: the extents whose names match those of the
+    /// strides. If the last dimension has no stride, it is added.
     fn shape_by_strides(&self, strides: &[&str]) -> Vec<u64> {
         let by_letter = |stride: &&str| {
             let letter = stride.to_ascii_lowercase().chars().last();
