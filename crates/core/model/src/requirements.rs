@@ -82,7 +82,7 @@ impl Requirements {
             && (normal(model).is_empty() || model.len() > MAX_GPU_MODEL_BYTES)
         {
             let expected = format!(
-                "expected words of a product name, e.g. `H200`, of at most {MAX_GPU_MODEL_BYTES} bytes"
+                "expected consecutive words of a product name, e.g. `H200`, of at most {MAX_GPU_MODEL_BYTES} bytes"
             );
             return Some(("gpu_model", expected));
         }

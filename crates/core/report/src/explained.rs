@@ -36,7 +36,7 @@ impl EvaluateResponse {
         let against = self.kernel_exec_result.validation_error.clone();
         match verdict {
             KernelVerdict::Correct | KernelVerdict::NotChecked if is_program => {
-                "it ended as expected, with the expected output".to_owned()
+                "the program ended as expected, with the expected output".to_owned()
             }
             KernelVerdict::Correct | KernelVerdict::NotChecked => {
                 match self.validation.outputs.len() {

@@ -76,7 +76,7 @@ fn located(error: base64::DecodeError, piece: &[u8], start: usize) -> Base64Erro
         InvalidByte(index, byte) => (index, unexpected_character(byte)),
         InvalidLastSymbol(offset, symbol) => {
             let symbol = char::from(symbol);
-            (offset, format!("the last character `{symbol}` carries bits beyond the last byte"))
+            (offset, format!("the last character `{symbol}` contains bits beyond the last byte"))
         }
         InvalidLength(length) => (
             length.saturating_sub(1),

@@ -219,8 +219,15 @@ impl Object {
             };
         }
         let tensor = json!({"name": data, "type": "tensor", "role": role, "tensor_spec": spec});
-        let how = if self.is_surface { "" } else { ", without filter and fractions" };
+        let how = if self.is_surface {
+            ""
+        } else {
+            ", without filtering and with unnormalised coordinates"
+        };
         let reason = format!("a {what} over `{data}`{how}");
-        [(argument, reason), (tensor, format!("{role}, the texels of `{name}`, by the calls"))]
+        [
+            (argument, reason),
+            (tensor, format!("{role}, the texels of `{name}`, as the calls access them")),
+        ]
     }
 }

@@ -330,7 +330,7 @@ impl CasePolicy {
         }
         if self.delta < 2.0 * self.margin {
             let message = format!(
-                "is {}, which leaves no room for an interval between the margin and it; give at \
+                "is {}, which is too close to the margin for a confidence interval between them; give at \
                  least two margins ({})",
                 self.delta,
                 2.0 * self.margin

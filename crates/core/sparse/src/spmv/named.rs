@@ -163,8 +163,9 @@ impl NamedMatrix<'_> {
         if given == Some(length) {
             return Ok(());
         }
-        let message =
-            format!("must have {length} elements, like that part of the matrix; leave it out");
+        let message = format!(
+            "must have {length} elements, as this part of the matrix has; leave the shape out"
+        );
         let path = format!("{path}.tensor_spec.shape");
         Err(SpmvProblem::new(path, FailureCode::ShapeMismatch, message).into())
     }

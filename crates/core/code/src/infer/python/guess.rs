@@ -72,7 +72,7 @@ impl<'a> Work<'_, 'a> {
         let around = self.kernel.around.iter().filter(|one| !own(one.name));
         for (arg, reason) in around.filter_map(|parameter| self.constant(parameter)) {
             args.push(arg);
-            reasons.push(format!("for the function around the kernel; {reason}"));
+            reasons.push(format!("for the function that defines the kernel; {reason}"));
         }
         let (launch, launch_reason) = self.launch();
         let mut io = Map::new();
@@ -263,7 +263,7 @@ impl<'a> Work<'_, 'a> {
         let reason = match self.given_axes() {
             Some(_) if self.wishes.grid.is_some() => "the grid that is asked for",
             Some(_) => "the grid of the host code",
-            None => "by the indices of programs; the grid of the host code cannot be read",
+            None => "derived from the program indices; the grid of the host code cannot be read",
         };
         let axes = self.grid_axes();
         let grid = axes.iter().zip(["x", "y", "z"]).map(|(axis, name)| {
