@@ -205,7 +205,7 @@ pub struct Notice<'a> {
     pub heading: &'a str,
     /// A sentence that says what happened and what to do.
     pub sentence: &'a str,
-    /// Commands that help, one per line.
+    /// Commands that solve the problem, one per line.
     pub commands: &'a str,
 }
 

@@ -57,8 +57,8 @@ pub struct TunedConfiguration {
     pub maxnreg: Option<u32>,
     /// Result of the configuration.
     pub outcome: TunedOutcome,
-    /// Reason why the configuration was not chosen. Absent for the chosen configuration, and if
-    /// another was merely faster.
+    /// Reason why the configuration was not chosen. Absent for the chosen configuration, and if the
+    /// only reason is that another was better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Median time of its launches in the last round that included it, milliseconds.

@@ -40,7 +40,8 @@ pub(crate) enum Passed {
 /// Launch parameters of a kernel that the source determines.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Launched {
-    /// Block of the first launch whose block is known. Kernels are often written for it.
+    /// Block of the first launch whose block is known. Kernels are often written for a specific
+    /// block size.
     pub block: Option<[u64; 3]>,
     /// Grid of that launch.
     pub grid: Option<[u64; 3]>,

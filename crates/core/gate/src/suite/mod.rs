@@ -191,7 +191,7 @@ pub struct PolicyFile {
     /// Maximum probability that the gate calls any regression in a suite of unchanged kernels, 0.000001–0.2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpha: Option<f64>,
-    /// Relative increase of a count that passes, 0–1. Only on the emulated device.
+    /// Relative increase of a count that passes, 0–1. It applies only on the emulated device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count_margin: Option<f64>,
     /// Effect of an inconclusive case on the suite: `fail`, `warn` or `pass`.

@@ -58,7 +58,7 @@ pub(crate) fn first_places(shape: &[u64], mismatches: &[Mismatch]) -> Option<Str
 }
 
 /// Draws the share of wrong elements in each cell of a map. Returns `None` if the map is empty, too
-/// large or irregular, or has more cells than its matrix has elements.
+/// large or irregular, or has more cells on a side than the matrix has rows or columns.
 pub(crate) fn density(map: &MismatchMap) -> Option<String> {
     let [rows, columns] = map.matrix;
     let (down, across) = (map.counts.len(), map.counts.first()?.len());

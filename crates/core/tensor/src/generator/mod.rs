@@ -43,7 +43,7 @@ impl InitError {
 /// the key of the stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElementGenerator {
-    /// Equal elements with this value.
+    /// Every element has this value.
     Constant(f64),
     /// `start + i * step`. For a complex tensor, `i` counts elements, and imaginary parts are 0.
     Arange {

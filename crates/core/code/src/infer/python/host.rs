@@ -36,7 +36,7 @@ pub(super) enum Value<'a> {
     PowerOfTwo(Box<Value<'a>>),
 }
 
-/// Host code around a launch.
+/// Analysis of the host code around a launch.
 pub(super) struct Host<'l, 'a> {
     launch: &'l HostLaunch<'a>,
     /// The last assignment of each variable that does not refer to it.
