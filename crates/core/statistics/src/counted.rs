@@ -68,10 +68,11 @@ pub enum CountedVerdict {
 pub struct CountedComparison {
     /// Verdict on the kernel.
     pub verdict: CountedVerdict,
-    /// Warp instructions of the kernel divided by those of the reference. Absent if the reference has none.
+    /// Warp instructions of the kernel divided by those of the reference. Absent if the reference executes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warp_instructions: Option<f64>,
-    /// Sectors of global memory of the kernel divided by those of the reference. Absent if the reference has none.
+    /// Sectors of global memory that the kernel accesses divided by those of the reference. Absent if the
+    /// reference accesses none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub global_sectors: Option<f64>,
 }
@@ -81,14 +82,15 @@ pub struct CountedComparison {
 pub struct CountedRank {
     /// Index of the kernel: 0 for the reference, from 1 for the candidates.
     pub index: u32,
-    /// 1 + the number of kernels that do less work. Kernels that counts do not order may share a rank.
+    /// 1 + the number of kernels that do less work. Kernels of which neither does less work than the other may
+    /// share a rank.
     pub rank: u32,
     /// Exact counts of one launch.
     pub counted: Counted,
 }
 
 impl Counted {
-    /// Creates the counts from those of the emulator for one launch.
+    /// Creates the counts from the emulator's counts for one launch. Returns `None` if one of them is missing.
     pub fn of(counts: &BTreeMap<String, u64>) -> Option<Self> {
         let warp_instructions = *counts.get("warp_instructions")?;
         let sectors = SECTORS.iter().map(|name| counts.get(*name).copied());

@@ -35,7 +35,8 @@ pub fn median_variance_inflation(samples: &[f64]) -> f64 {
     mean_variance_inflation(&sides)
 }
 
-/// Returns the same factor for the mean of a series, from the autocorrelation of its values.
+/// Returns the factor by which dependence inflates the variance of the mean of a series, from the
+/// autocorrelation of its values.
 pub fn mean_variance_inflation(series: &[f64]) -> f64 {
     let n = series.len();
     let centre = compensated_sum(series.iter().copied()) / n as f64;

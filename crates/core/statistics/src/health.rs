@@ -23,7 +23,7 @@ pub enum ThrottleReason {
     /// The hardware slowed down because of the temperature, the power brake, or a fast rise of
     /// power.
     HwSlowdown,
-    /// The clock is tied to those of other devices.
+    /// The clock is synchronised with the clocks of other devices.
     SyncBoost,
     /// The driver slowed down because of the temperature.
     SwThermalSlowdown,
@@ -37,7 +37,7 @@ pub enum ThrottleReason {
     Unknown,
 }
 
-/// Bits of NVML, lowest first.
+/// NVML's bits and their meanings, with the lowest bit first.
 const BITS: [(u64, ThrottleReason); 9] = [
     (0x1, ThrottleReason::GpuIdle),
     (0x2, ThrottleReason::ApplicationsClocksSetting),

@@ -3,11 +3,12 @@
 //! Otherwise a kernel that recognises load launches could idle in them, and be timed at a clock
 //! that continuous use does not allow. The main function is [`load_agrees`].
 
-/// Largest relative difference of the medians. The clock of continuous use is lower by about the
-/// same share, so load without effect is detected.
+/// Largest relative difference of the medians. Continuous load lowers the clock by about this
+/// share, so ineffective load is detected.
 const SLACK: f64 = 0.05;
 
-/// Largest difference for short kernels, milliseconds. Load launches do not wait at a gate.
+/// Difference that is always allowed, milliseconds. Short kernels need it, because load launches,
+/// unlike timed launches, do not wait for a blocking kernel.
 const SLACK_MS: f64 = 0.002;
 
 /// Returns whether two medians, in milliseconds, agree.

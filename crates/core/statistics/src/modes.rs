@@ -16,10 +16,10 @@ const MIN_SEPARATION: f64 = 0.005;
 /// Smallest distance between modes in clock ticks; modes that are closer may be one mode, rounded
 /// by the clock.
 const MIN_TICKS: f64 = 4.0;
-/// Relative differences below this are rounding, not ticks.
+/// Relative difference below which two samples differ by rounding and not by a tick of the clock.
 const ROUNDING: f64 = 1e-6;
-/// Minimum value of Ashman's D. A single normal distribution that is cut at its mean has 2.65, and
-/// a single uniform distribution 3.46.
+/// Minimum value of Ashman's D. Its value is 2.65 for a single normal distribution that is cut at
+/// its mean, and 3.46 for a single uniform distribution.
 const MIN_ASHMAN: f64 = 3.5;
 /// Significance level for the valley between two modes.
 const VALLEY_P: f64 = 0.001;

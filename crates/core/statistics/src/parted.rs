@@ -1,4 +1,4 @@
-//! Detection of few launches that do the work of the others. The main function is [`ranked_by`].
+//! Detection of kernels in which a few launches do the work of the others. The main function is [`ranked_by`].
 //!
 //! A median does not change if one launch in ten does the work of all ten. A mean does not decrease
 //! if work moves between launches. If the two differ by more than noise explains, the mean is used.

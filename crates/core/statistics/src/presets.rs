@@ -9,7 +9,7 @@ use super::paired::{ComparePolicy, MAX_BLOCKS};
 use super::plan::{MAX_TRIALS, StopRule};
 use warpgauge_model::PresetName;
 
-/// Returns the built-in file of a preset.
+/// Returns the YAML text of a built-in preset.
 fn yaml(name: PresetName) -> &'static str {
     match name {
         PresetName::Quick => include_str!("../../../../profiles/quick.yaml"),

@@ -23,12 +23,13 @@ impl RandomStream {
         z ^ (z >> 31)
     }
 
-    /// Returns a uniform number in (0, 1).
+    /// Returns a random number that is uniformly distributed in (0, 1).
     pub fn uniform(&mut self) -> f64 {
         ((self.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 
-    /// Returns a standard normal number, by the method of Box and Muller.
+    /// Returns a random number with the standard normal distribution, by the method of Box and
+    /// Muller.
     pub fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;

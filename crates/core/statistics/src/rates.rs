@@ -56,8 +56,8 @@ pub struct Rates {
     pub of_speed_of_light: Option<f64>,
 }
 
-/// Returns the rates of the declared work, or of `buffer_bytes` if no bytes are declared. Returns
-/// `None` if there is neither bytes nor operations, or no positive time.
+/// Returns the rates of the declared work, or of `buffer_bytes` if no bytes are declared. Returns `None` if neither
+/// bytes nor operations are known, or if the time is not positive.
 pub fn rates(
     work: Option<&Work>,
     buffer_bytes: Option<f64>,

@@ -184,8 +184,8 @@ fn median_ci_rank(n: usize, alpha: f64) -> Option<usize> {
 }
 
 /// Returns the statistics of a report from launch times in milliseconds. Returns `None` without
-/// samples, or if one is NaN or infinite. By the report's definition, one sample has a standard
-/// deviation of 0. For fewer than 6 samples there is no confidence interval.
+/// samples, or if one is NaN or infinite. The standard deviation of one sample is reported as 0.
+/// For fewer than 6 samples there is no confidence interval.
 pub fn runtime_stats(samples: &[f32]) -> Option<RuntimeStats> {
     let ranked_by = ranked_by(samples);
     let samples: Vec<f64> = samples.iter().map(|x| f64::from(*x)).collect();

@@ -17,10 +17,11 @@ pub const POISON_BYTE: u8 = 0xFF;
 /// Maximum probability, per output, that a kernel is rejected for elements that it wrote.
 const REJECT: f64 = 1e-7;
 
-/// The same probability if the kernel is wrong in any case, and only the reason is in question.
+/// Maximum probability, per output, that unwritten elements are reported as the reason for a mismatch although the
+/// kernel wrote them.
 const LABEL: f64 = 1e-3;
 
-/// Longest period of a filling, elements. Four bytes contain four elements of one byte.
+/// Longest period of a filling, elements. Four bytes contain at most four elements.
 const CELLS: usize = 4;
 
 /// Content of an output before a launch: four repeated bytes, which depend on the element type.
@@ -32,7 +33,7 @@ pub struct Filling {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// [`POISON_BYTE`] in every byte.
+    /// Every byte is [`POISON_BYTE`].
     Fixed,
     /// NaN, if a type has enough NaN codes, so that every value computed from it is also NaN.
     NotANumber,
@@ -41,7 +42,7 @@ enum Kind {
 }
 
 impl Filling {
-    /// [`POISON_BYTE`] in every byte, for launches whose outputs are not judged.
+    /// Filling with [`POISON_BYTE`] in every byte, for launches whose outputs are not checked.
     pub const FIXED: Self = Self { bits: 0, kind: Kind::Fixed };
 
     /// Creates a filling from 64 random bits: NaN in most floating-point types.
@@ -102,7 +103,7 @@ impl Filling {
             // saturate.
             Dtype::Float8E4m3 => each(&|r, s| s << 7 | (0x70 + r % 14)),
             Dtype::Float8E5m2 => each(&|r, s| s << 7 | (0x6C + r % 15)),
-            // Two bits below the largest number.
+            // Two random bits select a magnitude below the largest number.
             Dtype::Float4E2m1x2 => nibbles(&|r, s| s << 3 | (3 + r % 4)),
             Dtype::Int4x2 | Dtype::Uint4x2 => nibbles(&|r, s| s << 3 | (2 + r % 5)),
             // The filling stays below the largest number, and is not the type's only NaN.

@@ -27,8 +27,8 @@ const INNER_CHANGES: usize = 4;
 /// it is 1.
 const INNER_GROWTH: Range<f64> = 0.2..0.75;
 
-/// The same exponent for steps that carry every input across a boundary of bfloat16. For rounding to 8-bit
-/// integers it is below 0.76.
+/// Exponent with which the output's change grows for steps that carry every input across a boundary of bfloat16. For
+/// rounding to 8-bit integers it is below 0.76.
 const GROWTH_BEYOND: Range<f64> = 0.85..1.3;
 
 /// Smallest ratio of the mean square change for the first large step to that for a small step, which moves hardly any
@@ -94,8 +94,8 @@ pub(super) fn changes_in_jumps(small: &[f64], large: &[f64], typical: f64) -> bo
 /// the changes. It is 256² for a smooth function in binary32, and 256 if only inputs are rounded.
 const SATURATED: f64 = 400.0;
 
-/// Range of such changes, as shares of the values' size. Rounding only the result to binary32 causes smaller changes,
-/// and a chaotic function larger ones.
+/// Range of the changes that rounding inside a reference causes, as shares of the values' size. Rounding only the
+/// result to binary32 causes smaller changes, and a chaotic function larger ones.
 const PART_SATURATED: Range<f64> = 4e-6..0.02;
 
 /// Smallest ratio of the median change for one unit to that for 256 units. If there are only a few jumps, the

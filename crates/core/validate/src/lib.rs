@@ -186,12 +186,13 @@ pub struct Comparison {
     /// Positions of the elements that do not match.
     #[serde(skip)]
     pub extent: MismatchExtent,
-    /// Description of the mismatches, if they form a pattern, e.g. `rows 32 to 63` or `every second element from 1 to
-    /// 2047`. Absent if there is no pattern, and if all elements or only one mismatch.
+    /// Description of the mismatches, if they form a pattern, e.g. `rows 32 to 63` or
+    /// `every second element from 1 to 2047`. Absent if there is no pattern, if no element matches, or if only one
+    /// does not match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
     /// Map of the mismatches over the whole output. Absent if the output passes, or if `first_mismatches` lists them
-    /// all. Absent too for outputs that a device compares in parts.
+    /// all. Also absent for outputs that a device compares in parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mismatch_map: Option<MismatchMap>,
     /// Whether every number in the output is exact in float16, although the element type is wider and the reference's

@@ -24,7 +24,7 @@ pub(super) const NOISE_FACTOR: f64 = 48.0;
 /// Allowed error from the rounding of results of 32 bits or more, in units of 2⁻²³ (or 2⁻⁵²).
 const WIDE_ROUNDINGS: f64 = 36.0;
 
-/// Maximum error of a correct kernel with 16-bit results, in roundings.
+/// Maximum error of a correct kernel with 16-bit results, in unit roundoffs of the type.
 const NARROW_ROUNDINGS: f64 = 4.0;
 
 /// Quantile over the elements that is used as the measured change.
@@ -39,8 +39,8 @@ const JUMP: Range<f64> = 1e-3..1.0;
 /// bound; the module `narrow` detects them.
 const INNER_FACTOR: f64 = 5.0;
 
-/// The same for a reference that also rounds its sums, as in bfloat16. The relative tolerance covers the rounding of
-/// sums.
+/// Maximum error from internal rounding if the reference also rounds its sums, as in bfloat16, as a multiple of the
+/// same root mean square. The relative tolerance covers the rounding of sums.
 const INNER_FACTOR_OF_SUMS: f64 = 2.0;
 
 /// Factor on the change for 256 units if the changes are saturated. The values in a correct kernel cross boundaries
@@ -200,7 +200,7 @@ pub(super) fn tolerance_by_noise(
     bounds.atol.is_finite().then_some(found)
 }
 
-/// Returns the larger of two changes of each element. The second is first divided by its step.
+/// Returns the larger of two changes of each element. The second change is first divided by its step, `steps`.
 fn larger(changes: &[f64], others: &[f64], steps: u32) -> Vec<f64> {
     changes.iter().zip(others).map(|(one, other)| one.max(other / f64::from(steps))).collect()
 }

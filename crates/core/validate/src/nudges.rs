@@ -12,11 +12,11 @@ const SAMPLE: usize = 1 << 16;
 /// Elements per piece.
 const PIECE: usize = 2048;
 
-/// An output with fewer elements needs more runs, because one element may stay unchanged by chance.
+/// Number of elements below which an output needs more runs, because one element may stay unchanged by chance.
 pub(super) const FEW_ELEMENTS: usize = 16;
 
-/// An output with fewer elements needs more runs of the first of [`INNER_STEPS`], because few inputs cross a
-/// boundary.
+/// Number of elements below which an output needs more runs with the first of [`INNER_STEPS`], because few inputs
+/// cross a boundary.
 const SMALL: usize = 4096;
 
 /// Number of runs per step if there are few elements.
@@ -30,7 +30,7 @@ pub(super) const INNER_STEPS: [u32; 3] = [256, 1 << 16, 1 << 18];
 /// it.
 pub(super) const LARGE_STEPS: u32 = 4;
 
-/// References that take longer than this time get as few runs as possible.
+/// Run time above which a reference is run as few times as possible.
 pub const QUICK: Duration = Duration::from_secs(1);
 
 /// Perturbation of the inputs in one run of the reference.
@@ -102,8 +102,8 @@ impl Nudge {
     /// No perturbation. Such a run shows whether the reference's results vary.
     pub const NONE: Self = Self { dtype: Dtype::Float32, steps: 0, seed: 0 };
 
-    /// Number of runs on unmoved inputs, if the changes are doubtful. A reference with a race may give the same
-    /// result several times.
+    /// Number of runs on unmoved inputs if the measured changes are doubtful. A reference with a race may give the
+    /// same result several times.
     pub const REPEATS: usize = 6;
 }
 

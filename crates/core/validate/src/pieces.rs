@@ -15,8 +15,8 @@ pub(crate) fn of_one<R: Send>(
     in_order(bytes.len().div_ceil(CHUNK * size), &|index| work(piece(bytes, index, size)))
 }
 
-/// Like [`of_one`], for pairs of pieces of two buffers, up to the end of the shorter buffer. `work` gets the index of
-/// the first element of each pair.
+/// Returns the result of `work` for each pair of pieces of two buffers, in order, up to the end of the shorter
+/// buffer. `work` receives the index of the first element of each pair.
 pub(crate) fn of_two<R: Send>(
     [a, b]: [&[u8]; 2],
     size: usize,

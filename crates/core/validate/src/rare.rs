@@ -9,8 +9,8 @@ use warpgauge_tensor::Dtype;
 /// Allowed share of outliers, as a multiple of the observed share. A correct kernel has outliers at other elements.
 const SHARE_FACTOR: f64 = 4.0;
 
-/// The same for outliers that only a step of many units shows. Such a step moves more values across a boundary than
-/// rounding does.
+/// Allowed share of outliers that only a step of many units shows, as a multiple of the observed share. Such a step
+/// moves more values across a boundary than rounding does.
 const JUMP_SHARE_FACTOR: f64 = 3.0;
 
 /// Largest share of elements that may be observed as outliers, and largest share that may be allowed. A larger share
@@ -21,11 +21,12 @@ const MOST_SHARE: f64 = 0.5;
 /// Smallest noise of an outlier, as a multiple of the 90 % quantile of the noise.
 const FAR: f64 = 300.0;
 
-/// The same multiple for noise relative to the element's magnitude. Noise that grows with the elements does not make
-/// an outlier.
+/// Smallest relative noise of an outlier (noise divided by the element's magnitude), as a multiple of the 90 %
+/// quantile of the relative noise. Noise that grows with the elements does not make an outlier.
 const FAR_RELATIVE: f64 = 3.0;
 
-/// The same multiple for the change per unit of a large step, if a value crosses a boundary.
+/// Smallest change per unit of a large step for a value that crosses a boundary, as a multiple of the 90 % quantile
+/// of the noise.
 const FAR_JUMP: f64 = 30.0;
 
 /// Smallest ratio of an element's change to a change proportional to the inputs' change, for a value that crosses a

@@ -28,7 +28,8 @@ fn of_type(dtype: Dtype) -> (ToleranceBounds, ToleranceBasis) {
     (ToleranceBounds { atol, rtol }, basis)
 }
 
-/// Like [`resolve`], for an output with an error bound per element. Fields that the contract leaves out are 0.
+/// Returns the tolerance of an output with an error bound for each element. Absolute and relative tolerance are 0
+/// unless the contract gives them.
 pub fn resolve_beside_bounds(tolerance: Option<&Tolerance>) -> ResolvedTolerance {
     filled(tolerance, ToleranceBounds { atol: 0.0, rtol: 0.0 }, ToleranceBasis::Given)
 }
@@ -53,9 +54,9 @@ fn resolve_by_size(
     }
 }
 
-/// Like [`resolve`], for values that a reference computed. The tolerance follows from the reference's results for
-/// moved inputs, if these determine one. `base` is the sample of the output for the original inputs. `computes_in` is
-/// a shorter type in which the reference is known to compute.
+/// Returns the tolerance of an output whose expected values a reference computed. The tolerance follows from the
+/// reference's results for moved inputs, if these determine one. `base` is the sample of the output for the original
+/// inputs. `computes_in` is a shorter type in which the reference is known to compute.
 pub fn resolve_by_noise(
     tolerance: Option<&Tolerance>,
     dtype: Dtype,

@@ -1,4 +1,5 @@
-//! One block: two interleaved slots of each arm. The main type is [`PairedBlock`].
+//! A block of a paired comparison: four slots, two for each of the compared kernels. The main type
+//! is [`PairedBlock`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -103,8 +104,8 @@ impl PairedBlock {
         Some(self.ln_time(Arm::B, by)? - self.ln_time(Arm::A, by)?)
     }
 
-    /// Returns the same logarithm for SM cycles, time × clock, or `None` unless all clocks are
-    /// known.
+    /// Returns ln(SM cycles of the candidate / SM cycles of the reference). Cycles are time ×
+    /// clock. Returns `None` unless all clocks are known.
     pub fn ln_cycle_ratio(&self, by: RankedBy) -> Option<f64> {
         let (a, b) = (self.clocks(Arm::A)?, self.clocks(Arm::B)?);
         let clocks = (b[0] * b[1] / (a[0] * a[1])).ln() / 2.0;

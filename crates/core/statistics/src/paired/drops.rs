@@ -70,7 +70,7 @@ fn reason(block: &PairedBlock, limits: [f64; 2]) -> Option<DropReason> {
     arms.into_iter().zip(limits).any(disagrees).then_some(DropReason::SlotsDisagree)
 }
 
-/// Returns |ln| of the ratio of an arm's two slots.
+/// Returns |ln(x / y)|, where x and y are the median times of an arm's two slots.
 fn slot_difference(block: &PairedBlock, arm: Arm) -> Option<f64> {
     block.ln_medians(arm).map(|[x, y]| (x - y).abs())
 }

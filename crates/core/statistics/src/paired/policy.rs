@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of blocks of one comparison.
 pub const MAX_BLOCKS: u32 = 1024;
 
-/// Smallest equivalence limit, in margins, so that an interval fits between them.
+/// Smallest equivalence limit, as a multiple of the margin, so that a confidence interval fits between margin and
+/// limit.
 const EQUIVALENCE_MARGINS: f64 = 2.0;
 
 /// Widest relative equivalence limit for the verdict `same`, unless the caller requests a wider
@@ -59,7 +60,7 @@ impl ComparePolicy {
     }
 
     /// Returns the policy with an additional look, at half of the blocks of the first look. It suits blocks that take
-    /// long and vary little. A policy with a single look stays unchanged.
+    /// a long time and vary little. A policy with a single look stays unchanged.
     #[must_use]
     pub fn with_early_look(mut self) -> Self {
         if let [first, _, ..] = self.looks[..] {

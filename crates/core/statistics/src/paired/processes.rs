@@ -18,7 +18,7 @@ pub struct AcrossProcesses {
 /// processes are less likely to cause it.
 const LARGE: f64 = 0.1;
 
-/// One-sided levels of the test, for smaller and for larger differences.
+/// One-sided confidence levels of the test: for differences below [`LARGE`], and for larger ones.
 const LEVELS: [f64; 2] = [0.995, 0.975];
 
 /// Returns the mean of ratios that were measured in separate pairs of processes, and whether it differs from 1 in

@@ -14,12 +14,12 @@ use crate::stats::mean;
 
 /// Minimum number of blocks for a verdict.
 const MIN_BLOCKS: usize = 8;
-/// Minimum number of blocks after which a comparison may be hopeless.
+/// Minimum number of blocks after which a comparison may be stopped as hopeless.
 pub const MIN_BLOCKS_HOPELESS: usize = 4;
-/// Factor by which the spread of further blocks may be smaller than the measured spread.
+/// Smallest expected spread of the remaining blocks, as a share of the measured spread.
 const SPREAD_MAY_BE: f64 = 0.9;
-/// The same share for fewer than [`MIN_BLOCKS`] blocks: the standard deviation of four normal values exceeds the true one
-/// by this factor in 5 % of cases (χ² with 3 degrees of freedom).
+/// Smallest expected spread of the remaining blocks if fewer than [`MIN_BLOCKS`] were measured. In 5 % of cases, this
+/// share of the standard deviation of four normal values exceeds the true one (χ² with 3 degrees of freedom).
 const SPREAD_OF_FEW_MAY_BE: f64 = 0.62;
 /// Largest difference between logarithms of equal times. Samples are 32-bit floats.
 const ROUNDING: f64 = 1e-6;
@@ -189,8 +189,8 @@ fn compared_by(used: &[&PairedBlock]) -> RankedBy {
     if parts(first) && parts(second) { RankedBy::Mean } else { RankedBy::Median }
 }
 
-/// Returns a reason against a verdict if launches that do the work of others are so rare that the
-/// blocks do not represent the total time of all launches.
+/// Returns the reason that rules out a verdict if launches that do the work of others are so rare that the blocks do
+/// not represent the total time of all launches.
 fn uneven(
     used: &[&PairedBlock],
     by: RankedBy,

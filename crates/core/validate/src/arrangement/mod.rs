@@ -16,8 +16,9 @@ pub use scaled::Scaled;
 use warpgauge_tensor::Dtype;
 use warpgauge_tensor::element::{Element, for_dtype};
 
-/// Rule for comparing an output, with the outputs whose rows move along. Outputs and other tensors are given by the
-/// numbers of their buffers. A row is the part of a tensor that one index of its first dimension selects.
+/// Rule for comparing an output whose rows may be in another order, with the outputs whose rows move with them. Numbers
+/// of buffers identify outputs and other tensors. A row is the part of a tensor that one index of its first dimension
+/// selects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Arrangement {
     /// The output whose rows are ordered.
@@ -304,7 +305,8 @@ fn ordered(tables: &[(Vec<i64>, usize)], range: Range<usize>) -> Vec<usize> {
     order
 }
 
-/// Returns integers in the order of the elements. Both zeros are equal, and NaN is the largest.
+/// Returns an integer for each element, such that the integers are ordered as the elements. Both zeros are equal, and
+/// NaN is the largest.
 fn sort_keys(dtype: Dtype, bytes: &[u8]) -> Vec<i64> {
     fn of<T: Element>(bytes: &[u8], dtype: Dtype) -> Vec<i64> {
         let key = |bytes: &[u8]| {

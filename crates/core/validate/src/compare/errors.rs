@@ -28,7 +28,7 @@ pub(super) fn magnitude<T: Element>(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(raw) & (u64::MAX >> (65 - 8 * T::SIZE))
 }
 
-/// Returns the bin of a distance.
+/// Returns the histogram bin of a distance in units in the last place.
 #[inline(always)]
 pub(super) fn bin(ulps: u64) -> usize {
     (u64::BITS - ulps.leading_zeros()) as usize
@@ -67,7 +67,7 @@ impl Errors {
         Self { pairs, max_abs, max_rel, sum, sum_of_squares, ..Self::default() }
     }
 
-    /// Adds a pair with this |actual − expected|.
+    /// Adds a pair of finite elements. `error` is |actual − expected|.
     pub(super) fn add(&mut self, error: f64, expected: f64) {
         self.pairs += 1;
         self.max_abs = self.max_abs.max(error);
@@ -84,7 +84,7 @@ impl Errors {
         self.bins[bin(ulps)] += 1;
     }
 
-    /// Adds counts of distances.
+    /// Adds a histogram of distances and the largest of these distances.
     pub(super) fn add_bins(&mut self, counts: &[u32; BINS], max_ulp: u64) {
         self.max_ulp = self.max_ulp.max(max_ulp);
         self.bins.iter_mut().zip(counts).for_each(|(bin, count)| *bin += u64::from(*count));
@@ -123,7 +123,7 @@ impl Errors {
         root.clamp(self.mean_abs(), self.max_abs)
     }
 
-    /// Returns the distribution in units in the last place; `None` without a finite pair.
+    /// Returns the distribution of the errors, in units in the last place. `None` if no pair of elements is finite.
     pub(super) fn ulp_distribution(&self) -> Option<UlpDistribution> {
         let farthest = self.max_ulp.min(FARTHEST);
         let used = self.bins.iter().rposition(|&count| count > 0)? + 1;

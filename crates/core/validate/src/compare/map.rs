@@ -18,7 +18,7 @@ pub struct MismatchMap {
 }
 
 impl MismatchMap {
-    /// Creates an empty map. `None`: the shape has no elements, or too many to number them.
+    /// Creates an empty map. Returns `None` if the shape has no elements, or too many for 64-bit indices.
     fn new(shape: &[u64]) -> Option<Self> {
         let (columns, before) = shape.split_last()?;
         let rows = before.iter().try_fold(1u64, |product, side| product.checked_mul(*side))?;
@@ -30,7 +30,7 @@ impl MismatchMap {
         Some(Self { matrix: [rows, *columns], counts })
     }
 
-    /// Counts the mismatch at an offset. Elements behind the shape belong to no cell.
+    /// Counts the mismatch at an offset. An offset beyond the last element is ignored.
     fn add(&mut self, offset: u64) {
         let [rows, columns] = self.matrix;
         let (row, column) = (offset / columns, offset % columns);
@@ -83,7 +83,7 @@ impl LazyMap {
         }
     }
 
-    /// Returns the map if it says more than a list of the first `listed` mismatches.
+    /// Returns the map if it counts more than `listed` mismatches.
     pub(super) fn beyond(self, listed: usize) -> Option<MismatchMap> {
         let count = |map: &MismatchMap| map.counts.iter().flatten().sum::<u64>();
         self.0.filter(|map| count(map) > listed as u64)

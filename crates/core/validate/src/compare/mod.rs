@@ -24,9 +24,9 @@ pub use map::MismatchMap;
 ///
 /// If an expectation has bounds, the element's bound is added to the right side ([`compare_traced`]).
 ///
-/// The parts of complex elements are compared separately, as elements of a tensor with a further dimension of 2. The
-/// two numbers in a byte of a packed type are also compared separately, as elements of a tensor whose last dimension
-/// is twice as long.
+/// The parts of complex elements are compared separately, as elements of a tensor with an additional dimension of
+/// size 2. The two numbers in a byte of a packed type are also compared separately, as elements of a tensor whose
+/// last dimension is twice as long.
 ///
 /// Differences are computed in binary64; those of 64-bit integers are exact before they are converted. A NaN or
 /// infinity matches only if the tolerance allows it and the expectation is NaN or the same infinity. `filling` is the
@@ -99,7 +99,7 @@ pub fn compare_traced(
 /// Elements of the filling, indexed by element index modulo 4.
 type Fillings = [[u8; 8]; 4];
 
-/// Result for one chunk.
+/// Result of comparing one chunk.
 #[derive(Default)]
 struct Partial {
     matched: u64,
@@ -195,7 +195,7 @@ fn examine<T: Comparable>(
     partial
 }
 
-/// Result for one pair.
+/// Result of comparing one pair of elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Judged {
     pub(super) matches: bool,
@@ -316,7 +316,7 @@ pub(super) fn enough(matched: u64, elements: u64, tolerance: &ResolvedTolerance)
     matched == elements || (required < 1.0 && matched as f64 >= required * elements as f64)
 }
 
-/// Comparison of an element type.
+/// An element type that can be compared.
 pub(crate) trait Comparable: Element {
     /// Whether errors are also counted in units in the last place, as for floating-point numbers.
     const ULP: bool;

@@ -116,7 +116,7 @@ pub struct OutputFacts<'a> {
 /// Number of elements below which two seeds may give the same values by chance.
 const FEW: u64 = 16;
 
-/// Returns whether an output with so few elements needs more than two seeds.
+/// Returns whether an output with this number of elements needs more than two seeds.
 pub fn needs_more_seeds(elements: u64) -> bool {
     elements < FEW
 }
@@ -213,7 +213,7 @@ fn constant_passes<T: Comparable>(facts: &OutputFacts<'_>, numbers: &[&[u8]]) ->
     weakness(facts, WeaknessCode::ExpectedConstant, &what)
 }
 
-/// Returns a constant that passes under `tolerance` for every seed, if one was found.
+/// Returns a constant that passes under `tolerance` for every seed, if the search finds one.
 fn passing_constant<T: Comparable>(seeds: &[&[u8]], tolerance: &ResolvedTolerance) -> Option<T> {
     let first = seeds.iter().find_map(|bytes| bytes.get(..T::SIZE).map(T::read));
     let guess = best_constant::<T>(seeds, tolerance).map(T::from_f64);

@@ -30,7 +30,7 @@ const MOST_STEPS: f64 = 0.25;
 /// Allowance for the rounding of binary64.
 const ROUNDING: f64 = 1.0 + 1e-9;
 
-/// Numbers with their scales.
+/// Numbers of a quantised tensor, with their scales.
 struct Side<'a> {
     dtype: Dtype,
     bytes: &'a [u8],
@@ -40,7 +40,7 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Returns a number and its scale; NaN if there is none.
+    /// Returns the number at `index` and its scale. A number or scale that does not exist is NaN.
     fn at(&self, index: usize, scale: u64) -> (f64, f64) {
         let code = match self.dtype.is_packed() {
             true => self.bytes.get(index / 2).map(|byte| byte >> (index % 2 * 4) & 0xF),
