@@ -15,7 +15,7 @@ const PACKED: &str = "crates/run/device/src/support.ptx.gz";
 
 /// The text is the same for each architecture but for the line that names it; this is the oldest that every
 /// supported compiler has.
-const ARCHITECTURE: &str = "sm_75";
+const ARCHITECTURE: &str = "compute_75";
 
 /// Options of the compiler: `support::OPTIONS` of the device crate. A test of the engine compares them.
 const OPTIONS: &[&str] = &["--fmad=false"];

@@ -192,23 +192,19 @@ fn code(kind: KernelType, content: &[u8]) -> Result<Code, FileRejection> {
     if kind.code_form() == CodeForm::Binary {
         return Ok(Code::Image(base64::engine::general_purpose::STANDARD.encode(content)));
     }
+    let refused = |message: String| Err(FileRejection::new("not_text", message));
     if content.iter().all(u8::is_ascii_whitespace) {
-        let message = "the file is empty: save a kernel in it";
-        return Err(FileRejection::new("not_text", message));
+        return refused("the file is empty: save a kernel in it".into());
     }
     match warpgauge_code::source::text_of(content.to_vec()) {
-        Ok(text) if text.contains('\0') => Err(FileRejection::new(
-            "not_text",
-            "the file is binary and not source code: it contains a zero byte",
-        )),
+        Ok(text) if text.contains('\0') => refused("the file is binary: it has a zero byte".into()),
         Ok(text) => Ok(Code::Text(text)),
         Err(at) => {
             let remedy = match content {
                 [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => "it is UTF-16: save it as UTF-8",
                 _ => "save it as UTF-8; machine code has the name .cubin or .fatbin",
             };
-            let message = format!("the file is not source code: byte {at} is not UTF-8; {remedy}");
-            Err(FileRejection::new("not_text", message))
+            refused(format!("the file is no source code: byte {at} is not UTF-8; {remedy}"))
         }
     }
 }

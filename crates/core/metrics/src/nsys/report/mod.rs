@@ -37,7 +37,7 @@ pub struct NsysReport {
     /// Ranges that the program marks (NVTX); seconds. Only SQLite exports have them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<NsysRow>,
-    /// Single activities of the GPU.
+    /// Activities of the GPU, one row for each.
     pub trace: Vec<NsysEvent>,
     /// Activities of the GPU that are not in `trace`, because there are too many.
     #[serde(skip_serializing_if = "Option::is_none")]
