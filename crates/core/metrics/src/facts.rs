@@ -22,12 +22,13 @@ impl<'a> Values<'a> {
         self.0.get(id)?.value.filter(|value| value.is_finite())
     }
 
-    /// Like [`Values::get`], but converts a percentage to a fraction.
+    /// Returns the value of a percentage as a fraction, if it is finite.
     pub fn part(&self, id: &str) -> Option<f64> {
         Some(self.get(id)? / 100.0)
     }
 
-    /// Returns the sum of the metrics that have a value; `None` if none has.
+    /// Returns the sum of those metrics that have a value. Returns `None` if none of them has a
+    /// value.
     pub fn sum(&self, ids: &[&str]) -> Option<f64> {
         let known: Vec<f64> = ids.iter().filter_map(|id| self.get(id)).collect();
         (!known.is_empty()).then(|| known.iter().sum())

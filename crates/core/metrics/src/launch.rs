@@ -45,12 +45,13 @@ fn known(value: f64, note: Option<&'static str>) -> Found {
 }
 
 impl DeviceLaunch<'_> {
-    /// Returns whether the metric of this id follows from a launch.
+    /// Returns whether the metric with this id follows from a launch, without counters.
     pub(super) fn follows(id: &str) -> bool {
         FACTS.contains(&id)
     }
 
-    /// Returns the metric of this id, if it follows from the launch; `None` for all other ids.
+    /// Returns the metric with this id, if it follows from the launch. Returns `None` for all other
+    /// ids.
     pub(super) fn fact(&self, id: &str) -> Option<Found> {
         let threads = self.threads();
         let blocks = self.grid.iter().map(|&extent| f64::from(extent)).product::<f64>();

@@ -8,11 +8,11 @@
 
 use warpgauge_model::SmLimits;
 
-/// Threads of a warp.
+/// Number of threads in a warp.
 const WARP: u32 = 32;
 /// Allocation unit of a warp's registers.
 const REGISTER_UNIT: u32 = 256;
-/// Schedulers of a multiprocessor. Each has an equal part of the registers.
+/// Number of schedulers of a multiprocessor. The registers are divided equally among them.
 const SCHEDULERS: u32 = 4;
 
 /// Resources of a block.
@@ -34,7 +34,8 @@ pub(super) struct Limits {
     pub(super) blocks: u32,
 }
 
-/// Returns the limits; `None` if the block is empty or the device's facts are missing.
+/// Returns the number of blocks that each resource allows. Returns `None` if the block is empty or
+/// the device's limits are not known.
 pub(super) fn limits(sm: &SmLimits, major: u32, block: Block) -> Option<Limits> {
     let warps = block.threads.div_ceil(WARP);
     if warps == 0 || sm.threads == 0 || sm.blocks == 0 {

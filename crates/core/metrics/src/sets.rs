@@ -16,7 +16,7 @@ const SETS: [(&str, &[&str]); 4] = [
             "occupancy", // the group: follows from the launch
         ],
     ),
-    // The same, with the reasons.
+    // The resource that limits the kernel, with the reasons.
     (
         "core",
         &[

@@ -33,13 +33,14 @@ pub struct DeviceMetrics {
     pub unavailable: Option<Unavailable>,
     /// Requested metrics by id, each with its value or a reason.
     pub metrics: BTreeMap<String, Metric>,
-    /// Roofline of the kernel. Absent without metrics of operations or bytes.
+    /// Roofline of the kernel. Absent if the metrics include neither operations nor bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roofline: Option<Roofline>,
-    /// Observations about the kernel, the largest shares first.
+    /// Observations about the kernel, those with the largest shares first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Advice>,
-    /// Comparison of the profiled launch with the timed ones. Absent if one of them has no time.
+    /// Comparison of the profiled launch with the timed ones. Absent if the time of either is not known, and on the
+    /// emulated device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cross_check: Option<CrossCheck>,
     /// Metrics of each kernel if there were several launches, the kernel with the longest time first. `metrics` then
@@ -72,10 +73,10 @@ pub struct Conditions {
     /// Setting of the caches before each pass. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_control: Option<CacheControl>,
-    /// Repetition of the kernel for each pass. Absent if it is not known.
+    /// Way in which the kernel is repeated for each pass. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Replay>,
-    /// Number of passes: launches that read all counters. Absent if it is not known.
+    /// Number of passes: launches that were needed to read all counters. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes: Option<u32>,
     /// Time for which back-to-back launches were monitored, milliseconds.
@@ -92,9 +93,9 @@ pub struct Conditions {
 pub enum ClockControl {
     /// Clocks are not locked.
     None,
-    /// Clocks locked to the base clock.
+    /// Clocks are locked to the base clock.
     Base,
-    /// Clocks locked to the boost clock.
+    /// Clocks are locked to the boost clock.
     Boost,
 }
 
@@ -108,7 +109,7 @@ pub enum CacheControl {
     All,
 }
 
-/// Repetition of a kernel for each pass.
+/// Way in which a kernel is repeated for each pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Replay {

@@ -17,7 +17,8 @@ const WIDEST_SECTORS: f64 = 16.0;
 /// Number of sectors that a warp touches if its threads access adjacent values of 4, 8 or 16 bytes.
 const FULL_SECTORS: [f64; 3] = [4.0, 8.0, 16.0];
 
-/// Maximum difference from one of those numbers plus one.
+/// Maximum difference between the number of sectors per request and one of [`FULL_SECTORS`] plus
+/// one.
 const SHIFTED_WITHIN: f64 = 0.15;
 
 /// Detects requests to global memory that touch more sectors than adjacent accesses of the same
@@ -145,7 +146,7 @@ fn by_bytes(launched: &Launched<'_>) -> Option<Wasted> {
     Some((wasted, evidence, text))
 }
 
-/// Estimates the waste from the widest access, if nothing better is known.
+/// Estimates the waste from the widest possible access, if the metrics allow no better estimate.
 fn by_width(launched: &Launched<'_>) -> Option<Wasted> {
     let worst = ["sectors_per_global_load", "sectors_per_global_store"]
         .into_iter()

@@ -103,7 +103,7 @@ pub struct Evidence {
     pub unit: Option<String>,
 }
 
-/// Input of the rules.
+/// Input of the advice rules.
 #[derive(Clone, Copy)]
 struct Launched<'a> {
     values: Values<'a>,
@@ -132,7 +132,7 @@ const RULES: [Rule; 16] = [
     stalls::shared_memory,
 ];
 
-/// Returns the advice, largest shares first.
+/// Returns the advice about a launch, with the largest shares first.
 pub fn advise(values: Values<'_>, facts: &Facts<'_>, roofline: Option<&Roofline>) -> Vec<Advice> {
     let launched = Launched { values, facts, roofline };
     let mut found: Vec<Advice> = RULES.iter().filter_map(|rule| rule(&launched)).collect();
@@ -151,7 +151,7 @@ impl Launched<'_> {
         self.values.get(id)
     }
 
-    /// Returns metrics as evidence; `None` if one has no value.
+    /// Returns the metrics with these ids as evidence. Returns `None` if one of them has no value.
     fn evidence(&self, ids: &[&str]) -> Option<Vec<Evidence>> {
         ids.iter().map(|id| self.metric(id)).collect()
     }

@@ -15,7 +15,7 @@ pub struct MetricInfo {
     pub group: MetricGroup,
     pub description: &'static str,
     /// Formulas from NVIDIA's metrics; the first one that applies to the chip is used. Empty if
-    /// NVIDIA's tools do not have the metric.
+    /// NVIDIA's tools do not report the metric.
     pub sources: &'static [ChipFormula],
     /// Fields of the CUDA Evaluation Server's responses that contain the metric.
     pub fields: &'static [MetricField],
@@ -70,7 +70,7 @@ const XAVIER: u32 = 72;
 const VOLTA: u32 = 70;
 
 impl ChipFormula {
-    /// Returns whether the source applies to chips of this compute capability (times 10); 0 means
+    /// Returns whether the formula applies to chips of this compute capability (times 10); 0 means
     /// unknown.
     pub fn fits(&self, capability: u32) -> bool {
         if capability == UNKNOWN {
@@ -92,7 +92,7 @@ impl ChipFormula {
         (self.chips.0..=self.chips.1).contains(&capability)
     }
 
-    /// Returns the NVIDIA metrics that the source needs.
+    /// Returns the NVIDIA metrics from which the formula computes the value.
     pub fn names(&self) -> Vec<&'static str> {
         let Fraction { above, below } = self.formula.fraction();
         above.into_iter().chain(below).map(|(name, _)| name).collect()
@@ -169,7 +169,7 @@ impl Formula {
 pub struct MetricField {
     pub group: FieldGroup,
     pub name: &'static str,
-    /// Factor from the metric's unit to the field's.
+    /// Factor that converts a value from the metric's unit to the field's.
     pub scale: f64,
 }
 
@@ -189,7 +189,7 @@ pub enum FieldGroup {
     Timing,
 }
 
-/// Units of values.
+/// Unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricUnit {
     Percent,
@@ -219,7 +219,7 @@ pub enum MetricUnit {
 }
 
 impl MetricUnit {
-    /// Returns the name in reports.
+    /// Returns the unit's name in reports.
     pub fn name(self) -> &'static str {
         match self {
             MetricUnit::Percent => "%",
@@ -268,7 +268,7 @@ pub enum MetricGroup {
 }
 
 impl MetricGroup {
-    /// Returns the name in contracts.
+    /// Returns the group's name in contracts.
     pub fn name(self) -> &'static str {
         match self {
             MetricGroup::SpeedOfLight => "speed_of_light",

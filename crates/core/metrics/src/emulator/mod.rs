@@ -1,5 +1,5 @@
-//! The emulator as a source of metrics: it counts the events of one launch; other values follow
-//! from the launch.
+//! The emulator as a source of metrics. It counts the events of one launch. Other values follow
+//! from the launch configuration.
 
 use super::found::{Found, Known, Report};
 use super::launch::DeviceLaunch;
@@ -110,7 +110,7 @@ pub fn metrics(
     .of(selection, |info| counted.value(info.id))
 }
 
-/// The counts of a launch.
+/// The emulator's counts of a launch.
 struct Counted<'a> {
     counts: &'a LaunchCounts,
     launch: &'a DeviceLaunch<'a>,

@@ -17,7 +17,7 @@ use super::types::{CacheControl, ClockControl, Conditions, Metric, MetricSource,
 use super::values::CollectedMetrics;
 use warpgauge_model::{Cause, MonitorFacts, MonitorWindow, Unavailable};
 
-/// Metrics of the catalogue that are equal to a reading.
+/// Metrics of the catalogue that are equal to a GPM reading, each with the name of the reading.
 const SAME: [(&str, &str); 10] = [
     ("sm_active_cycles", ACTIVE),
     ("achieved_occupancy", OCCUPANCY_WHILE_ACTIVE),
@@ -75,7 +75,7 @@ pub fn tells(selection: &Selection) -> bool {
     selection.metrics.iter().any(|info| reading_of(info.id).is_some())
 }
 
-/// Returns the metrics that monitoring supplies.
+/// Returns the ids of the metrics that GPU performance monitoring (GPM) supplies.
 pub fn metrics() -> impl Iterator<Item = &'static str> {
     SAME.iter().map(|(id, _)| *id)
 }
@@ -163,7 +163,7 @@ fn note(facts: &MonitorFacts, period_s: f64, gap: f64) -> String {
     text
 }
 
-/// Subtracts the restoring of inputs from the readings.
+/// Subtracts the share of restoring the inputs from the readings.
 fn alone(facts: &MonitorFacts) -> Result<MonitorWindow, Unavailable> {
     let running = &facts.running;
     let whole = running.period_s;
@@ -192,7 +192,7 @@ fn alone(facts: &MonitorFacts) -> Result<MonitorWindow, Unavailable> {
     Ok(own)
 }
 
-/// Returns a metric of the catalogue, if a reading is equal to it.
+/// Returns the value of a metric of the catalogue, or the reason why no reading gives it.
 pub(super) fn told(collected: &CollectedMetrics, info: &MetricInfo) -> Found {
     match reading_of(info.id) {
         Some(name) => reading(collected, name),

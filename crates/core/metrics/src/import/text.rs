@@ -113,7 +113,8 @@ fn digits(text: &str) -> Option<&str> {
     (end > 0).then(|| &text[end..])
 }
 
-/// `2025-01-02T03:04:05.678Z text`; GitLab adds ` 00O` and the like.
+/// Returns the text after a timestamp, as in `2025-01-02T03:04:05.678Z text`. GitLab adds a code
+/// such as ` 00O`.
 fn time(line: &str) -> Option<&str> {
     let (time, rest) = line.split_once(' ')?;
     let rest_of_time = date(time)?.strip_prefix('T').and_then(clock)?;
@@ -141,19 +142,21 @@ fn clock(text: &str) -> Option<&str> {
     numbers.eq([2, 2, 2]).then(|| fraction.unwrap_or(rest))
 }
 
-/// `[2025-01-02 03:04:05] text` or `[03:04:05] text`.
+/// Returns the text after a time in brackets, as in `[2025-01-02 03:04:05] text` or
+/// `[03:04:05] text`.
 fn bracketed_time(line: &str) -> Option<&str> {
     let (time, rest) = line.strip_prefix('[')?.split_once("] ")?;
     let time = date(time).map_or(time, |rest| rest.trim_start_matches([' ', 'T']));
     matches!(clock(time)?, "" | "Z").then_some(rest)
 }
 
-/// `12: text`, as ctest and srun write it.
+/// Returns the text after a number and a colon, which ctest and srun write: `12: text`.
 fn number(line: &str) -> Option<&str> {
     digits(line.trim_start())?.strip_prefix(": ")
 }
 
-/// `[rank0]: text` or `[1,0]<stdout>:text`, as launchers of several processes write it.
+/// Returns the text after a rank, as in `[rank0]: text` or `[1,0]<stdout>:text`, which launchers of
+/// several processes write.
 fn rank(line: &str) -> Option<&str> {
     let inner = line.strip_prefix('[')?;
     if let Some(rest) = inner.strip_prefix("rank") {
@@ -163,7 +166,7 @@ fn rank(line: &str) -> Option<&str> {
     rest.strip_prefix("out>:").or_else(|| rest.strip_prefix("err>:"))
 }
 
-/// `service-1  | text`, as Docker Compose writes it.
+/// Returns the text after the name of a service, which Docker Compose writes: `service-1 | text`.
 fn service(line: &str) -> Option<&str> {
     let (name, rest) = line.split_once(" | ")?;
     let name = name.trim_end();
@@ -171,7 +174,8 @@ fn service(line: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(plain)).then_some(rest)
 }
 
-/// `job<TAB>step<TAB>text`, which GitHub's command line writes before the time.
+/// Returns the text after the names of a job and a step, which GitHub's command line writes before
+/// the time: `job<TAB>step<TAB>text`.
 fn step(line: &str) -> Option<&str> {
     let mut parts = line.splitn(3, '\t');
     let (_, _, rest) = (parts.next()?, parts.next()?, parts.next()?);

@@ -38,12 +38,12 @@ pub(super) struct Expected {
 /// Maximum of shares, percent. A share whose counters are from different passes may slightly exceed
 /// 100 %.
 const MOST_OF_A_WHOLE: f64 = 110.0;
-/// Maximum of rates, percent. A rate may exceed the sustainable one for a while, but does not reach
-/// twice as much.
+/// Maximum of rates, percent. A rate may exceed the sustainable rate for a short time, but not by a
+/// factor of two.
 const MOST_OF_A_PEAK: f64 = 200.0;
 
-/// Metrics whose values are integers: threads, blocks, registers. In them a separator always groups
-/// digits.
+/// Metrics whose values are integers: threads, blocks, registers. A separator in such a value
+/// always groups digits.
 const WHOLE: [&str; 19] = [
     "launch__block_size",
     "launch__block_dim_x",

@@ -12,7 +12,7 @@ const ROUNDED: f64 = 0.006;
 /// between launches.
 const TELLING: [&str; 2] = ["gpu__time_duration.sum", "gpc__cycles_elapsed.max"];
 
-/// The merged kernels so far.
+/// Kernels of all pages that have been merged so far.
 #[derive(Debug, Default)]
 pub(super) struct Merged {
     pub(super) kernels: Vec<NcuKernel>,
@@ -80,7 +80,7 @@ fn agree(a: &NcuKernel, b: &NcuKernel) -> bool {
     differ * 20 <= shared
 }
 
-/// Adds the values that are missing in the first page.
+/// Adds the values of the other page that are missing in the first page.
 fn fill_in(kernel: &mut NcuKernel, other: NcuKernel) {
     for (name, value) in other.values {
         if kernel.values.contains_key(&name) {

@@ -5,7 +5,7 @@ use super::kernel::NcuKernel;
 use super::{details, raw};
 use crate::text::{Notes, Record};
 
-/// A page during parsing.
+/// A page that is being parsed.
 #[derive(Debug)]
 pub(super) struct Page<'a> {
     /// Line of the header.

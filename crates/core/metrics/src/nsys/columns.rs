@@ -19,7 +19,7 @@ pub(super) enum Table {
     Api,
     /// Kernels, copies and possibly calls, each with its category.
     ByCategory,
-    /// Activities of the GPU, one by one.
+    /// GPU activities, one row for each.
     Trace,
     /// Launches with the times of the call, the queue and the kernel.
     Launches,
@@ -38,7 +38,7 @@ pub(super) enum Quantity {
 }
 
 impl Quantity {
-    /// Returns the name in error messages.
+    /// Returns the quantity's name in error messages.
     pub(super) fn name(self) -> &'static str {
         match self {
             Quantity::Time => "time",
@@ -54,7 +54,8 @@ impl Quantity {
 pub(super) struct Column {
     /// Name without unit, in lower case: `avg`, `corrid`.
     pub(super) name: String,
-    /// Factor to the base unit, and its quantity; `None` if the header has no unit.
+    /// Factor that converts values to the base unit, and the quantity of the unit. `None` if the
+    /// header has no unit.
     pub(super) unit: Option<(f64, Quantity)>,
 }
 
@@ -161,7 +162,7 @@ pub(super) fn header(record: &Record<'_>) -> Option<(Table, Vec<Column>)> {
     Some((table, columns))
 }
 
-/// Describes the content of another table, from its columns.
+/// Describes the content of an unsupported table, based on its columns.
 pub(super) fn other(columns: &[Column]) -> &'static str {
     let has = |name: &str| columns.iter().any(|column| column.name == name);
     match () {

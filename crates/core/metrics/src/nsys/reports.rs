@@ -54,9 +54,10 @@ const OTHERS: [(&str, &str); 19] = [
     ("um_", "unified memory"),
 ];
 
-/// Returns the report in `Processing [x.sqlite] with [/opt/…/cuda_gpu_kern_sum.py]...`, in `[4/8]
-/// Executing 'cuda_gpu_kern_sum' stats report`, or in the title ` ** CUDA GPU Kernel Summary
-/// (cuda_gpu_kern_sum):`.
+/// Returns the name of the report in a line such as
+/// `Processing [x.sqlite] with [/opt/…/cuda_gpu_kern_sum.py]...`,
+/// `[4/8] Executing 'cuda_gpu_kern_sum' stats report`, or the title
+/// ` ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):`.
 pub(super) fn processing(line: &str) -> Option<&str> {
     let line = line.trim();
     if line.starts_with('[')

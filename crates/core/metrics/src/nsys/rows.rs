@@ -12,11 +12,11 @@ use crate::text::Record;
 /// A row of a summary: all kernels, copies or calls with the same name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NsysRow {
-    /// Kernel, operation or function.
+    /// Name of the kernel, operation or function.
     pub name: String,
-    /// Percentage of the time of all rows of its table; summaries by size have none.
+    /// Percentage of the total time of the table's rows. Absent in summaries by size.
     pub share_pct: Option<f64>,
-    /// Seconds, or bytes in a summary by size.
+    /// Total time in seconds, or total size in bytes in a summary by size.
     pub total: f64,
     pub count: u64,
     /// Mean, in the total's unit.
@@ -42,15 +42,15 @@ pub struct NsysEvent {
     pub duration: f64,
     /// Number that the activity has in common with the call that caused it.
     pub correlation: Option<u64>,
-    /// Blocks; kernels only.
+    /// Number of blocks. Only for kernels.
     pub grid: Option<[u32; 3]>,
-    /// Threads per block; kernels only.
+    /// Threads per block. Only for kernels.
     pub block: Option<[u32; 3]>,
-    /// Registers per thread; kernels only.
+    /// Registers per thread. Only for kernels.
     pub registers: Option<u32>,
     /// Bytes copied or filled, which the tool rounds to multiples of 1,000.
     pub bytes: Option<f64>,
-    /// Bytes per second.
+    /// Throughput of the copy or fill, bytes per second.
     pub throughput: Option<f64>,
     /// Name of the device in the tool's output.
     pub device: SharedName,
@@ -280,7 +280,7 @@ fn operation(name: &str) -> Cow<'_, str> {
     Cow::Borrowed(name)
 }
 
-/// Parses `16384    1    1`.
+/// Parses the extents of a grid or block, such as `16384 1 1`.
 fn extent(text: &str) -> Option<[u32; 3]> {
     let mut parts = text.split_whitespace().map(|part| part.parse::<u32>().ok());
     let extent = [parts.next()??, parts.next()??, parts.next()??];

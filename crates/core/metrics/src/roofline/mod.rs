@@ -148,7 +148,8 @@ pub struct ComputeRoof {
 pub struct MemoryRoof {
     /// Level of the memory.
     pub level: Level,
-    /// Bytes of the launch. Absent if they are not known.
+    /// Bytes that the launch transferred at this level, or as `bytes_note` defines them. Absent if they are not
+    /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<f64>,
     /// Definition of the bytes, if they are not the bytes that this level transferred.
@@ -210,7 +211,7 @@ pub struct RooflinePoint {
 const EMULATED: &str =
     "the emulated device has no times: there are intensities, but no rates and no ceilings";
 
-/// Computes the roofline of a launch; `None` if its metrics have neither operations nor bytes.
+/// Computes the roofline of a launch. Returns `None` if its metrics include neither operations nor bytes.
 pub fn roofline(values: Values<'_>, facts: &Facts<'_>) -> Option<Roofline> {
     let emulated = facts.device.kind == DeviceKind::Emulator;
     let time = if emulated { None } else { over(values, facts) };
@@ -304,7 +305,7 @@ fn note_on_time(time: &RatesOver) -> Option<String> {
 const CLOCKS_DIFFER: f64 = 0.03;
 
 impl BoundBy {
-    /// Returns the name in reports.
+    /// Returns the resource's name in reports.
     pub fn name(self) -> &'static str {
         match self {
             BoundBy::Compute => "compute",
@@ -316,7 +317,7 @@ impl BoundBy {
         }
     }
 
-    /// Returns a phrase for people.
+    /// Returns a phrase for readers, e.g. `bound by latency`.
     pub fn sentence(self) -> &'static str {
         match self {
             BoundBy::Compute => "bound by arithmetic",
@@ -330,7 +331,7 @@ impl BoundBy {
 }
 
 impl Precision {
-    /// Returns a label for people.
+    /// Returns a label for readers, e.g. `tensor FP16`.
     pub fn label(self) -> &'static str {
         match self {
             Precision::Fp64 => "FP64",
@@ -346,7 +347,7 @@ impl Precision {
 }
 
 impl Level {
-    /// Returns a label for people.
+    /// Returns a label for readers, e.g. `L1`.
     pub fn label(self) -> &'static str {
         match self {
             Level::L1 => "L1",

@@ -7,7 +7,7 @@ use warpgauge_model::DeviceInfo;
 /// Nsight Compute's roofline sections.
 const L1_BYTES_PER_CYCLE: f64 = 128.0;
 
-/// Fills in the ceilings.
+/// Fills in the ceilings of all precisions and memory levels, if they are known.
 pub(super) fn put(
     values: Values<'_>,
     device: &DeviceInfo,

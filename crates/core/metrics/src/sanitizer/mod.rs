@@ -24,7 +24,7 @@ const MAX_SIDES: usize = 8;
 /// Text between a source line and those of its callers.
 const CALLED_FROM: &str = " (called from ";
 
-/// Content of a log.
+/// Content of a log of compute-sanitizer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SanitizerLog {
     /// Findings, in their order in the log.
@@ -156,7 +156,8 @@ fn is_last_summary(head: &str) -> bool {
         .any(|mark| head.strip_prefix(mark).is_some_and(|rest| !rest.contains("not printed")))
 }
 
-/// Returns whether a text looks like a log of this kind. Its beginning or its end may be missing.
+/// Returns whether a text looks like a log of compute-sanitizer. The beginning or the end of the
+/// log may be missing.
 pub(super) fn looks_like_log(text: &str) -> bool {
     if !text.contains("=========") {
         return false;
@@ -225,7 +226,7 @@ impl SanitizerLog {
         }
     }
 
-    /// Parses a summary. Returns whether the line is one.
+    /// Parses a line of the tool's summary. Returns whether the line is such a line.
     fn summary(&mut self, head: &str, left_out: &mut u64) -> bool {
         let Some((kind, rest)) = head.split_once(" SUMMARY: ") else { return false };
         let mut words = rest.split([' ', ',', '(']).filter(|word| !word.is_empty());

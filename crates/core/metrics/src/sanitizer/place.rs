@@ -9,7 +9,8 @@ const MAX_NAME: usize = 400;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) function: String,
-    /// `k.cu:9`, without directories, which the reader of a report should not see.
+    /// Source file and line, e.g. `k.cu:9`. Directories are removed, because readers of a report
+    /// should not see them.
     pub(super) source: Option<String>,
 }
 
@@ -101,7 +102,7 @@ pub(super) fn after<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
     text.find(mark).map(|at| &text[at + mark.len()..])
 }
 
-/// Parses `1,024`.
+/// Parses a number whose digits may be grouped by commas, e.g. `1,024`.
 pub(super) fn number(text: &str) -> Option<u64> {
     let digits: String = text.chars().filter(|c| *c != ',').collect();
     digits.parse().ok()
@@ -113,7 +114,7 @@ pub(super) fn hexadecimal(text: &str) -> Option<u64> {
     u64::from_str_radix(&digits[..end], 16).ok()
 }
 
-/// Parses `(5,0,0)`, also with spaces.
+/// Parses an index such as `(5,0,0)`, which may contain spaces.
 pub(super) fn extent(text: &str) -> Option<[u32; 3]> {
     let inner = text.strip_prefix('(')?.split(')').next()?;
     let mut parts = inner.split(',').map(|part| part.trim().parse::<u32>().ok());

@@ -61,7 +61,7 @@ pub(super) struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// Returns whether the head is that of a finding of some version.
+    /// Returns whether the head begins a finding of a known version of the tool.
     pub(super) fn is_known(&self) -> bool {
         self.is_race() || FINDINGS.iter().any(|begin| self.head.starts_with(begin))
     }

@@ -1,4 +1,4 @@
-//! Parses the text of profilers: records, numbers and units. Collects notes about it.
+//! Parses the text that profilers write: records, numbers and units. Collects notes about the text.
 
 mod notes;
 mod number;

@@ -50,7 +50,7 @@ impl<'a> Records<'a> {
         Self { rest, line: line.saturating_sub(1), separator: ',' }
     }
 
-    /// Returns whether a text has a record in which `header` finds a header.
+    /// Returns whether a text contains a record that `header` recognises as a header.
     pub(crate) fn have(
         text: &'a str,
         header: impl Fn(&mut Self, &Record<'a>) -> Option<Record<'a>>,

@@ -12,7 +12,7 @@ pub(crate) enum Dimension {
     Frequency,
     /// Bytes per second.
     ByteRate,
-    /// Other things per second.
+    /// Other events per second.
     Rate,
     /// Counts, or a quotient.
     Other,
@@ -43,11 +43,11 @@ const TIMES: [(&str, f64); 14] = [
     ("minute", 60.0),
 ];
 
-/// Decimal prefixes. Nsight tools use no binary ones.
+/// Decimal prefixes. The Nsight tools do not use binary prefixes.
 const MULTIPLES: [(char, f64); 7] =
     [('K', 1e3), ('k', 1e3), ('M', 1e6), ('G', 1e9), ('T', 1e12), ('P', 1e15), ('E', 1e18)];
 
-/// Parses a unit; `None` if it is unknown.
+/// Parses a unit. Returns `None` if it is unknown.
 pub(crate) fn unit(text: &str) -> Option<Unit> {
     let text = text.trim();
     let mut parts = text.split('/');

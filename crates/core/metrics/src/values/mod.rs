@@ -33,8 +33,8 @@ pub struct CollectedMetrics {
     pub note: Option<String>,
 }
 
-/// Returns the NVIDIA metrics that the selection needs on a chip of this compute capability (times
-/// 10). Nsight Compute is asked for these.
+/// Returns the NVIDIA metrics that Nsight Compute must collect for the selection, on a chip of this
+/// compute capability (times 10).
 pub fn nvidia_names(selection: &Selection, capability: u32) -> BTreeSet<&'static str> {
     let source = |info: &&'static MetricInfo| {
         has_counters(capability).then(|| info.sources_for(capability).next())?
@@ -42,8 +42,9 @@ pub fn nvidia_names(selection: &Selection, capability: u32) -> BTreeSet<&'static
     selection.metrics.iter().filter_map(source).flat_map(ChipFormula::names).collect()
 }
 
-/// Like [`nvidia_names`], for CUPTI. CUPTI supports only counters, and not the metrics that Nsight
-/// Compute derives from the launch or from the instructions.
+/// Returns the NVIDIA metrics that CUPTI must collect for the selection. CUPTI supports only
+/// counters, and not the metrics that Nsight Compute derives from the launch or from the
+/// instructions.
 pub fn counter_names(selection: &Selection, capability: u32) -> BTreeSet<&'static str> {
     let counters = |source: &&'static ChipFormula| source.names().into_iter().all(is_counter);
     let source = |info: &&'static MetricInfo| {

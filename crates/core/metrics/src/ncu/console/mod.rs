@@ -90,7 +90,7 @@ fn table(line: &str) -> Option<TableColumns> {
     TableColumns::of(line).filter(|columns| columns.len() == 3)
 }
 
-/// A text during parsing.
+/// State of the parser for a console text.
 #[derive(Default)]
 struct Reader<'a> {
     rows: Vec<Record<'a>>,
@@ -284,7 +284,7 @@ struct Launch<'a> {
     capability: &'a str,
 }
 
-/// Returns the launch of a line that begins one.
+/// Returns the launch that a line begins. Returns `None` for other lines.
 fn launch(line: &str) -> Option<Launch<'_>> {
     let line = line.trim();
     let (before, rest) = line.rsplit_once(", Context ")?;
@@ -299,7 +299,7 @@ fn launch(line: &str) -> Option<Launch<'_>> {
     Some(Launch { name, grid, block, context, stream, device, capability })
 }
 
-/// Splits `k(int *) (64, 1, 1)x(256, 1, 1)`.
+/// Splits `k(int *) (64, 1, 1)x(256, 1, 1)` into the name, the grid and the block.
 fn sizes(text: &str) -> Option<(&str, &str, &str)> {
     let at = text.rfind(")x(")?;
     let (before, block) = (&text[..=at], &text[at + 2..]);
@@ -322,7 +322,7 @@ fn without_date(text: &str) -> &str {
     }
 }
 
-/// Splits `[5043] app@127.0.0.1`.
+/// Splits `[5043] app@127.0.0.1` into the process number and the program's name.
 fn process(text: &str) -> Option<(&str, &str)> {
     let (number, name) = text.strip_prefix('[')?.split_once("] ")?;
     let is = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) && name.contains('@');

@@ -77,7 +77,7 @@ pub enum NcuCsvError {
     )]
     RowLength {
         line: usize,
-        /// Number of its fields.
+        /// Number of the row's fields.
         found: usize,
         /// Line of the header.
         header: usize,

@@ -18,7 +18,7 @@ pub struct NcuLog {
     pub kernels: Vec<(String, u32)>,
     /// Metrics that the tool cannot access.
     pub unreadable: Vec<String>,
-    /// Files that it wrote.
+    /// Files that the tool wrote.
     pub reports: Vec<String>,
     /// Problems, worst first. The tool may have finished its work in spite of them.
     pub problems: Vec<Unavailable>,
@@ -163,7 +163,7 @@ impl NcuLog {
     }
 }
 
-/// Parses `"name" - 0: 0%....50%....100% - 8 passes`; some versions lack the number.
+/// Parses `"name" - 0: 0%....50%....100% - 8 passes`. Some versions do not print the index.
 fn profiled(text: &str) -> Option<(String, u32)> {
     let text = text.strip_prefix('"')?;
     // Names may contain quotes.

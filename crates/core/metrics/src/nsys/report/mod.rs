@@ -26,20 +26,20 @@ const MAX_PROBLEMS: usize = 100;
 /// Tables of `nsys stats`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct NsysReport {
-    /// Kernels by name; seconds.
+    /// Kernels by name. Times are in seconds.
     pub kernels: Vec<NsysRow>,
-    /// Copies and fills; seconds.
+    /// Times of copies and fills, seconds.
     pub memory_time: Vec<NsysRow>,
-    /// Copies and fills; bytes, which the tool rounds to multiples of 1,000.
+    /// Sizes of copies and fills, bytes. The tool rounds them to multiples of 1,000.
     pub memory_size: Vec<NsysRow>,
-    /// Calls of the API; seconds.
+    /// Times of calls of the CUDA API, seconds.
     pub api: Vec<NsysRow>,
     /// Ranges that the program marks (NVTX); seconds. Only SQLite exports have them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<NsysRow>,
     /// Activities of the GPU, one row for each.
     pub trace: Vec<NsysEvent>,
-    /// Activities of the GPU that are not in `trace`, because there are too many.
+    /// Number of GPU activities that are not in `trace`, because there are too many.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_left_out: Option<u64>,
     /// Busy and idle time of each device, from all activities.
@@ -71,7 +71,7 @@ pub enum NsysError {
          `nsys stats --format csv --report cuda_gpu_kern_sum --report cuda_gpu_trace FILE`"
     )]
     OtherTable {
-        /// Line of its header.
+        /// Line of the table's header.
         line: usize,
         /// Content of the table.
         what: String,
@@ -83,7 +83,7 @@ pub enum NsysError {
          cuda_gpu_mem_size_sum FILE`"
     )]
     NoSizeUnit {
-        /// Line of its header.
+        /// Line of the table's header.
         line: usize,
     },
     /// A column occurs twice.
@@ -206,7 +206,7 @@ fn header_record<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<R
     words.then(|| records.recognise(record, |record| header(record).is_some()))?
 }
 
-/// Returns whether a text looks like tables of this kind.
+/// Returns whether a text looks like tables of `nsys stats`.
 pub fn looks_like_stats(text: &str) -> bool {
     // Searching for these is much faster than parsing large files of other tools.
     const WORDS: [&str; 7] = ["(%)", "(ns", "(us", "(ms", "(s", "Total,Operations,", "(MB"];
@@ -239,7 +239,7 @@ pub fn looks_like_stats(text: &str) -> bool {
     false
 }
 
-/// A table during parsing.
+/// A table that is being parsed.
 #[derive(Debug)]
 struct Open {
     table: Table,
@@ -249,7 +249,7 @@ struct Open {
     empty: bool,
 }
 
-/// A text during parsing.
+/// State of the parser for a text.
 #[derive(Debug, Default)]
 struct Reader {
     report: NsysReport,
@@ -263,7 +263,7 @@ struct Reader {
     /// Number of headers of each kind, and the line of the first.
     headers: BTreeMap<Table, (usize, usize)>,
     rows: usize,
-    /// Rows of traces among them.
+    /// Number of those rows that belong to traces.
     traced: usize,
     /// Columns of the open table if it has columns of fixed width, as on the console.
     columns: Option<TableColumns>,
@@ -276,13 +276,13 @@ struct Reader {
 }
 
 impl Reader {
-    /// Ends the open table.
+    /// Ends the table that is being parsed.
     fn close(&mut self) {
         (self.table, self.columns, self.unit) = (None, None, None);
         self.before.clear();
     }
 
-    /// Parses a line of a table of fixed width. Returns whether it belongs to one.
+    /// Parses a line of a table with columns of fixed width. Returns whether the line belongs to one.
     fn fixed(&mut self, record: &Record<'_>) -> Result<bool, NsysError> {
         if record.text.trim().is_empty() {
             self.columns = None;
