@@ -86,7 +86,7 @@ impl CompareAs {
         args.iter().any(|arg| arg.name == *of && arg.is_output()).then_some(of)
     }
 
-    /// Returns whether the order of rows is free.
+    /// Returns whether some or all rows may be in another order than the expected one.
     fn is_free(&self) -> bool {
         self.any_order || self.segments.is_some() || self.equal.is_some()
     }
@@ -322,7 +322,7 @@ impl<'a> One<'a> {
         );
     }
 
-    /// Returns an output that has an expectation.
+    /// Returns the output of this name, and reports a mistake unless it has an expectation.
     fn output(
         &self,
         name: &str,

@@ -7,7 +7,7 @@ use super::Extent;
 use super::named::{MatrixPart, default_dtype};
 use warpgauge_tensor::{Dtype, TensorData, TensorInit};
 
-/// Tensor argument.
+/// Shape, element type and content of a tensor argument.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "GivenSpec", into = "GivenSpec")]
 #[schemars(!try_from, !into, deny_unknown_fields)]

@@ -78,7 +78,7 @@ impl Mistakes {
         }
     }
 
-    /// Adds a mistake unless `fine`.
+    /// Adds a mistake unless `fine` is true.
     pub(super) fn require(
         &mut self,
         fine: bool,

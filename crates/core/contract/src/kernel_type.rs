@@ -54,7 +54,7 @@ pub enum KernelFamily {
     Torch,
     /// A whole program, which runs by itself.
     Program,
-    /// An expression, which the server evaluates.
+    /// An arithmetic expression, which the server evaluates.
     #[cfg(feature = "example-kernel")]
     Example,
 }

@@ -13,7 +13,7 @@ use super::{
 use warpgauge_model::{FailureCode, Library};
 use warpgauge_tensor::Dtype;
 
-/// Function of a library.
+/// Function of an NVIDIA library that a contract can call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LibraryFunction {

@@ -58,7 +58,7 @@ pub enum MatrixOrigin {
 #[serde(deny_unknown_fields)]
 pub struct KeptMatrix {
     pub used: MatrixUsed,
-    /// CSR form of the matrix, packed.
+    /// CSR form of the matrix, in a packed binary format.
     pub packed: Blob,
 }
 
@@ -76,7 +76,7 @@ pub type MatrixNames = BTreeMap<String, String>;
 
 /// A request that names sparse matrices in place of data.
 pub trait NamesMatrices {
-    /// Returns the matrices named in place of data.
+    /// Returns the matrices that the request names in place of data.
     fn matrix_names(&self) -> MatrixNames;
 
     /// Returns the matrices that the request lists as its content.

@@ -16,20 +16,20 @@ use warpgauge_model::FailureCode;
 /// A launch configuration with all expressions evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResolvedLaunch {
-    /// Blocks in x, y, z.
+    /// Number of blocks of the grid in x, y and z.
     pub grid: [u32; 3],
-    /// Threads per block in x, y, z.
+    /// Number of threads per block in x, y and z.
     pub block: [u32; 3],
     /// Dynamic shared memory per block, bytes.
     pub shared_bytes: u32,
-    /// Blocks per cluster in x, y, z.
+    /// Number of blocks per cluster in x, y and z. `None` if the launch has no clusters.
     pub cluster: Option<[u32; 3]>,
     /// Whether the launch is cooperative.
     pub cooperative: bool,
 }
 
 impl ResolvedLaunch {
-    /// Result in place of an invalid launch.
+    /// Launch configuration that is returned in place of an invalid one.
     const ONE_THREAD: Self =
         Self { grid: [1; 3], block: [1; 3], shared_bytes: 0, cluster: None, cooperative: false };
 }

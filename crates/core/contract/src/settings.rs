@@ -27,7 +27,7 @@ pub struct Tolerance {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MeasureSpec {
-    /// Preset of precision and time.
+    /// Preset for the precision and the duration of the measurement.
     #[serde(default)]
     pub preset: PresetName,
     /// State of the L2 cache at each timed launch.
@@ -81,10 +81,10 @@ pub struct ProfileSpec {
 /// Memory and race checks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Sanitize {
-    /// No checks.
+    /// No memory or race checks.
     #[default]
     Off,
-    /// All checks of the device.
+    /// All memory and race checks that the device supports.
     All,
     /// One compute-sanitizer tool: memcheck, racecheck, initcheck or synccheck.
     Tool(String),
@@ -97,7 +97,7 @@ pub enum ReturnOutputs {
     #[default]
     None,
     All,
-    /// The named outputs.
+    /// The outputs with these names.
     Names(Vec<String>),
 }
 
@@ -119,7 +119,7 @@ pub enum Isolation {
     /// A warm worker, which is cleaned between evaluations.
     #[default]
     Warm,
-    /// A new process.
+    /// A new process for this evaluation.
     Fresh,
     /// A process that contains only the kernel and its buffers launches the kernel. Another process, with a separate
     /// address space on the host and on the device, generates the inputs, keeps the expectations and decides.

@@ -170,7 +170,7 @@ pub(super) fn check_launch(launch: &Launch, kind: KernelType, path: &str, mistak
     }
 }
 
-/// Checks the Triton fields of an argument.
+/// Checks the fields of an argument that apply only to Triton kernels.
 pub(super) fn check_argument(arg: &ArgSpec, kind: KernelType, path: &str, mistakes: &mut Mistakes) {
     let is_triton = kind == KernelType::Triton;
     if arg.is_meta && !is_triton {

@@ -281,10 +281,10 @@ pub struct TensorDescriptor {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Padding {
-    /// Zero.
+    /// Loads beyond the tensor's extents return 0.
     #[default]
     Zero,
-    /// NaN. Only for floating-point element types.
+    /// NaN, which only floating-point element types support.
     Nan,
 }
 
@@ -509,7 +509,7 @@ pub enum Backend {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
-    /// Expected elements.
+    /// Expected elements, as data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<TensorData>,
     /// Reference kernel that computes the expected elements. By default it takes the candidate's arguments. Its `io`

@@ -25,7 +25,7 @@ const CLOCKS_DIFFER: f64 = 0.03;
 pub struct CrossCheck {
     /// Duration of the profiled launch, seconds.
     pub profiled_seconds: f64,
-    /// Clock of the profiled launch, Hz.
+    /// Clock of the multiprocessors during the profiled launch, Hz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiled_clock_hz: Option<f64>,
     /// Median time of the timed launches, seconds.

@@ -12,7 +12,7 @@ use warpgauge_tensor::Dtype;
 pub struct Values<'a>(&'a BTreeMap<String, Metric>);
 
 impl<'a> Values<'a> {
-    /// Wraps a report's metrics.
+    /// Creates a view of the metrics of a report.
     pub fn new(metrics: &'a BTreeMap<String, Metric>) -> Self {
         Self(metrics)
     }
@@ -53,7 +53,7 @@ pub struct Facts<'a> {
     pub timed: Timed,
 }
 
-/// Times of launches without a profiler.
+/// Times and clock of launches without a profiler.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Timed {
     /// Median time of a launch, seconds.

@@ -7,7 +7,7 @@ use super::catalogue::{FieldGroup, MetricInfo};
 use super::select::Selection;
 use super::types::{Conditions, DeviceMetrics, Metric, MetricGroups, MetricSource};
 
-/// A value in the catalogue's unit.
+/// Value of a metric, in the catalogue's unit.
 #[derive(Debug, Clone)]
 pub(super) struct Known {
     pub(super) value: f64,
@@ -22,7 +22,7 @@ impl Known {
     }
 }
 
-/// A value, or the reason why there is none.
+/// Value of a metric, or the reason why the metric has no value.
 pub(super) type Found = Result<Known, Cow<'static, str>>;
 
 /// The properties of a report other than its metrics.

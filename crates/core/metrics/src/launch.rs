@@ -10,7 +10,7 @@ const ESTIMATED: &str = "based on the emulator's estimate of the registers that 
 const SET_UP: &str = "shared memory does not limit the blocks of this launch, so the size that \
                       the driver configured is not known: Nsight Compute reports it";
 
-/// Ids of the metrics that follow from a launch.
+/// Ids of the metrics that follow from a launch, without counters.
 const FACTS: [&str; 14] = [
     "block_size",
     "grid_size",
@@ -28,7 +28,7 @@ const FACTS: [&str; 14] = [
     "waves_per_sm",
 ];
 
-/// A launch of a kernel on a device.
+/// Configuration of a launch, with the device and the kernel's resources.
 #[derive(Debug, Clone, Copy)]
 pub struct DeviceLaunch<'a> {
     pub device: &'a DeviceInfo,

@@ -10,18 +10,18 @@ use warpgauge_model::SmLimits;
 
 /// Number of threads in a warp.
 const WARP: u32 = 32;
-/// Allocation unit of a warp's registers.
+/// Number of registers in which registers are allocated to a warp.
 const REGISTER_UNIT: u32 = 256;
 /// Number of schedulers of a multiprocessor. The registers are divided equally among them.
 const SCHEDULERS: u32 = 4;
 
-/// Resources of a block.
+/// Resources that a block needs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
     pub(super) threads: u32,
     /// Registers per thread.
     pub(super) registers: u32,
-    /// Static and dynamic shared memory, bytes.
+    /// Static and dynamic shared memory per block, bytes.
     pub(super) shared_bytes: u32,
 }
 

@@ -6,12 +6,12 @@ use super::catalogue::{CATALOGUE, Formula, MetricInfo};
 use super::sets;
 use warpgauge_model::edit_distance;
 
-/// The requested metrics.
+/// Metrics that a contract requests.
 #[derive(Debug, Default)]
 pub struct Selection {
-    /// Metrics of the catalogue, in its order.
+    /// Requested metrics of the catalogue, in the catalogue's order.
     pub metrics: Vec<&'static MetricInfo>,
-    /// Names that are not in the catalogue.
+    /// Requested names that the catalogue does not contain.
     pub unknown: BTreeSet<String>,
 }
 
@@ -81,7 +81,7 @@ pub fn near(name: &str) -> Vec<&'static str> {
     ranked.into_iter().take(MOST).map(|(_, name)| name).collect()
 }
 
-/// Returns the error for an unknown name.
+/// Returns the error message for an unknown name of a metric, group or set.
 pub fn unknown_name(name: &str) -> String {
     let name: String = name.chars().take(80).collect();
     let near = near(&name);

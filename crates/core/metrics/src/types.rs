@@ -19,7 +19,7 @@ pub struct DeviceMetrics {
     /// contains those of the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_device_metrics: Option<MetricGroups>,
-    /// Symbol of the kernel.
+    /// Symbol name of the kernel.
     pub kernel: String,
     /// Source of the metrics.
     pub source: MetricSource,
@@ -60,11 +60,11 @@ pub struct KernelMetrics {
     pub kernel: String,
     /// Number of profiled launches.
     pub launches: u32,
-    /// Metrics of this kernel by id.
+    /// Metrics of this kernel, by id.
     pub metrics: BTreeMap<String, Metric>,
 }
 
-/// Conditions of a measurement.
+/// Conditions under which the metrics were measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Conditions {
     /// Setting of the clocks. Absent if it is not known.
@@ -82,12 +82,12 @@ pub struct Conditions {
     /// Time for which back-to-back launches were monitored, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_ms: Option<u32>,
-    /// Number of launches during that time.
+    /// Number of launches in the monitored time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launches: Option<u32>,
 }
 
-/// Setting of the clocks during a profile.
+/// Setting of the GPU's clocks while the kernel is profiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockControl {
@@ -115,7 +115,7 @@ pub enum CacheControl {
 pub enum Replay {
     /// The tool launches the kernel again and restores memory.
     Kernel,
-    /// The tool starts the program again.
+    /// The tool runs the whole program again.
     Application,
     /// The tool runs a range of the program again.
     Range,
@@ -126,7 +126,7 @@ pub enum Replay {
     BackToBack,
 }
 
-/// Value of one metric.
+/// Value of a metric, or the reason why it has none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Metric {
     /// Value, in `unit`. Absent if it is not known.
@@ -135,7 +135,7 @@ pub struct Metric {
     /// Unit, e.g. `sectors`, `bytes` or `%`. Absent if there is no metric of this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// Source of the value.
+    /// Source of the metric's value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<MetricSource>,
     /// Note on the value, e.g. that it is based on an estimate.
@@ -146,7 +146,7 @@ pub struct Metric {
     pub reason: Option<String>,
 }
 
-/// Source of a value.
+/// Source of a metric's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MetricSource {
@@ -187,13 +187,13 @@ pub struct MetricGroups {
     /// Reasons why warps stalled.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub stall_metrics: BTreeMap<String, f64>,
-    /// Warps from which the schedulers could choose.
+    /// Number of warps from which the schedulers could choose.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scheduler_metrics: BTreeMap<String, f64>,
     /// Coalescing of memory accesses.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub access_pattern_metrics: BTreeMap<String, f64>,
-    /// Operations, bytes, and arithmetic intensity.
+    /// Floating-point operations, bytes, and arithmetic intensity.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub roofline_metrics: BTreeMap<String, f64>,
     /// Duration of the profiled launch.

@@ -31,9 +31,9 @@ pub struct FloorDevice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FloorLimit {
-    /// Bytes that move through device memory.
+    /// Device memory: moving the bytes takes the longer time.
     Memory,
-    /// Floating-point operations.
+    /// Arithmetic: the floating-point operations take the longer time.
     Compute,
 }
 

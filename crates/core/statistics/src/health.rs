@@ -84,16 +84,16 @@ pub fn invalidates_timing(bits: u64) -> bool {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reading {
-    /// Mean SM clock, Hz.
+    /// Mean clock of the multiprocessors, Hz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sm_clock_hz: Option<f64>,
     /// NVML's throttle bits at any time during the batch, combined by OR.
     #[serde(default)]
     pub throttle_reasons: u64,
-    /// Temperature, °C.
+    /// Temperature of the GPU, °C.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature_c: Option<f64>,
-    /// Power, watts.
+    /// Power draw of the GPU, watts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_w: Option<f64>,
     /// Number of processes on the device that warpgauge did not start.
@@ -142,7 +142,7 @@ pub fn health_flags(reading: &Reading, peak_hz: f64) -> Vec<HealthFlag> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SampleBatch {
     pub samples: u32,
-    /// State of the device.
+    /// State of the device during the samples.
     pub reading: Reading,
 }
 
@@ -159,13 +159,13 @@ pub enum RejectReason {
 /// Number of samples that were dropped for one reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RejectCount {
-    /// Reason for dropping.
+    /// Reason for dropping the samples.
     pub reason: RejectReason,
-    /// Number of samples.
+    /// Number of samples that were dropped for this reason.
     pub count: u32,
 }
 
-/// Result of screening samples.
+/// Result of screening batches of samples by the state of the device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Screened {
     /// Reason for the rejection of each batch, or `None`.

@@ -11,7 +11,7 @@ const SLACK: f64 = 0.05;
 /// unlike timed launches, do not wait for a blocking kernel.
 const SLACK_MS: f64 = 0.002;
 
-/// Returns whether two medians, in milliseconds, agree.
+/// Returns whether the median times of load launches and timed launches, in milliseconds, agree.
 pub fn load_agrees(load_ms: f64, timed_ms: f64) -> bool {
     (load_ms - timed_ms).abs() <= (SLACK * timed_ms).max(SLACK_MS)
 }

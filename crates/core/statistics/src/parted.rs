@@ -12,7 +12,7 @@ use super::stats::{Sorted, mean};
 /// samples. Devices occasionally delay a launch.
 pub(crate) const GAP: f64 = 0.03;
 
-/// Number of standard errors that noise explains.
+/// Largest gap between mean and median that noise explains, in standard errors.
 const ERRORS: f64 = 6.0;
 
 /// Standard error of mean minus median of n normal samples, in σ / √n: √(π/2 − 1), because both
@@ -31,7 +31,7 @@ pub enum RankedBy {
 }
 
 impl RankedBy {
-    /// Returns whether the statistic is the default.
+    /// Returns whether the statistic is the median, which is the default.
     pub fn is_median(&self) -> bool {
         *self == Self::Median
     }

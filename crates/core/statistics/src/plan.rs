@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum number of samples of one measurement.
 pub const MAX_TRIALS: u32 = 10_000;
-/// Number of samples at the first look.
+/// Number of samples after which precision is first checked.
 pub const FIRST_LOOK: u32 = 20;
 /// Relative half-width of the median's interval at which a measurement is precise enough.
 pub const HALF_WIDTH: f64 = 0.005;
@@ -12,7 +12,7 @@ pub const HALF_WIDTH: f64 = 0.005;
 pub const WARMUP_BATCH: u32 = 5;
 /// Number of medians of the warm-up that must agree.
 const STABLE_MEDIANS: usize = 3;
-/// Largest relative difference of these medians.
+/// Largest relative difference of the last medians in a settled warm-up.
 const STABLE_WITHIN: f64 = 0.01;
 
 /// Rule for the end of sampling.

@@ -37,16 +37,16 @@ pub struct MeasurementBudget {
     pub half_width: f64,
     /// Maximum time of sampling, seconds.
     pub max_time_s: f64,
-    /// Number of samples at the first look.
+    /// Number of samples after which precision is first checked.
     pub min_trials: u32,
-    /// Maximum number of samples.
+    /// Maximum number of samples of a measurement.
     pub max_trials: u32,
     /// Minimum time of the warm-up, milliseconds.
     pub min_warmup_ms: f64,
 }
 
 impl MeasurementBudget {
-    /// Returns the rule for the end of sampling.
+    /// Returns the rule that decides when sampling ends.
     pub fn stop_rule(&self) -> StopRule {
         StopRule::adaptive(self.half_width, self.min_trials, self.max_trials, self.max_time_s)
     }
@@ -60,9 +60,9 @@ pub struct CompareBudget {
     pub looks: Vec<u32>,
     /// Number of samples in each of a block's four slots.
     pub trials_per_slot: u32,
-    /// Minimum relative margin τ.
+    /// Minimum relative margin τ: smaller differences are not reported.
     pub margin: f64,
-    /// Minimum relative equivalence limit.
+    /// Minimum relative equivalence limit: the verdict `same` means a difference within it.
     pub equivalence: f64,
     /// Probability of an incorrect `slower`, and also of an incorrect `faster`.
     pub alpha: f64,
@@ -94,7 +94,7 @@ pub struct GatePolicy {
 /// Reason why a preset cannot be used.
 #[derive(Debug, Error)]
 pub enum PresetError {
-    /// The text is not a preset.
+    /// The text is not a valid preset file.
     #[error("cannot read preset: {source}")]
     Parse {
         /// Error of the parser, with line and column.

@@ -8,7 +8,7 @@ pub struct RandomStream {
 }
 
 impl RandomStream {
-    /// Creates the stream of a seed.
+    /// Creates the stream of random numbers that belongs to a seed.
     pub fn new(seed: u64) -> Self {
         let mut stream = Self { state: seed.wrapping_mul(0xD1B5_4A32_D192_ED03), spare: None };
         stream.next_u64();

@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use super::floor::{FloorDevice, FloorLimit, compute_floor_ms, peak_bytes_per_second};
 use warpgauge_model::Work;
 
-/// Origin of the bytes of a rate.
+/// Origin of the number of bytes from which a rate is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BytesFrom {
-    /// `work.bytes` of the contract.
+    /// `work.bytes` of the contract gives the number of bytes.
     Declared,
-    /// Assumption that each tensor is moved once.
+    /// Each tensor is assumed to be moved once.
     Buffers,
 }
 
@@ -47,7 +47,7 @@ pub struct Rates {
     /// bytes are assumed to move through device memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_ms: Option<f64>,
-    /// Resource that needs the longer time.
+    /// Resource (memory or arithmetic) that needs the longer time for the work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<FloorLimit>,
     /// `least_ms` divided by the median time: the reached share of the speed of light. It exceeds 1 if caches hold

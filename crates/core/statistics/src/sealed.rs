@@ -16,9 +16,9 @@ const SLACK_MS: f64 = 0.000_5;
 /// Median times of sealed launches and of other launches, milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SealedTimes {
-    /// Median of the sealed launches.
+    /// Median time of the sealed launches, milliseconds.
     pub sealed_ms: f64,
-    /// Median of the other launches.
+    /// Median time of the other launches, milliseconds.
     pub others_ms: f64,
     /// Whether they agree: noise explains any slowdown of the sealed launches.
     pub agree: bool,

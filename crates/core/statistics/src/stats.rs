@@ -11,15 +11,15 @@ use statrs::distribution::{Binomial, DiscreteCDF};
 /// Statistics of launch times, milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RuntimeStats {
-    /// Arithmetic mean.
+    /// Arithmetic mean of the times.
     pub mean: f64,
     /// Sample standard deviation (n − 1); 0 for one sample.
     pub std: f64,
-    /// Shortest time.
+    /// Shortest launch time.
     pub min: f64,
-    /// Longest time.
+    /// Longest launch time.
     pub max: f64,
-    /// Median time.
+    /// Median launch time.
     pub median: f64,
     /// 95th percentile, linear interpolation (Hyndman–Fan type 7).
     pub percentile_95: f64,
@@ -206,7 +206,7 @@ pub fn runtime_stats(samples: &[f32]) -> Option<RuntimeStats> {
     })
 }
 
-/// Returns the sum with Neumaier's compensation.
+/// Returns the sum of the values, with Neumaier's compensation of rounding errors.
 pub(super) fn compensated_sum(values: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut lost) = (0.0_f64, 0.0_f64);
     for value in values {

@@ -29,7 +29,7 @@ pub enum StopReason {
 pub enum Decision {
     /// Take samples until their number is `next_look`, and decide again.
     Continue {
-        /// Number of samples at the next look.
+        /// Number of samples after which to decide again.
         next_look: u32,
     },
     /// End the measurement.

@@ -13,16 +13,16 @@ use super::stats::{Sorted, coefficient_of_variation, lag1_autocorrelation, mean,
 pub struct Summary {
     /// Number of samples.
     pub n: u32,
-    /// Arithmetic mean.
+    /// Arithmetic mean of the samples.
     pub mean: f64,
     /// Sample standard deviation (n − 1). Absent if there are fewer than 2 samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub std: Option<f64>,
-    /// Shortest sample.
+    /// Smallest sample.
     pub min: f64,
-    /// Longest sample.
+    /// Largest sample.
     pub max: f64,
-    /// Median.
+    /// Median of the samples.
     pub median: f64,
     /// Lower end of the order-statistic 95 % confidence interval of the median. Absent if there are fewer than 6
     /// (effective) samples.
@@ -34,13 +34,13 @@ pub struct Summary {
     pub median_ci_high: Option<f64>,
     /// 5th percentile. All percentiles use linear interpolation (Hyndman–Fan type 7).
     pub p5: f64,
-    /// 25th percentile.
+    /// 25th percentile of the samples.
     pub p25: f64,
-    /// 75th percentile.
+    /// 75th percentile of the samples.
     pub p75: f64,
-    /// 95th percentile.
+    /// 95th percentile of the samples.
     pub p95: f64,
-    /// 99th percentile.
+    /// 99th percentile of the samples.
     pub p99: f64,
     /// Coefficient of variation: standard deviation divided by mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -180,14 +180,14 @@ pub struct FillTrace {
     dtype: Dtype,
     /// Number of elements that hold the filling of their launch although another value is expected.
     pub held: u64,
-    /// Number of cells with suspects, over all launches.
+    /// Number of cells that contain elements which hold the filling or are wrong, over all launches.
     cells: f64,
     /// Sum over these cells of the share of suspects that hold the filling.
     shares: f64,
 }
 
 impl FillTrace {
-    /// Creates an empty trace.
+    /// Creates a trace of no launches.
     pub fn new(dtype: Dtype) -> Self {
         Self { dtype, held: 0, cells: 0.0, shares: 0.0 }
     }

@@ -70,7 +70,7 @@ const JUMP_PART: f64 = 0.125;
 /// Largest jump that the rounding of one input causes, as a share of the values' size.
 const LARGE_JUMP: f64 = 1e-3;
 
-/// Minimum number of jumps that count as evidence.
+/// Minimum number of jumping elements that count as evidence.
 const JUMPS: usize = 4;
 
 /// Detects a reference in which a few inputs change the output by crossing a boundary and others change it smoothly.

@@ -65,9 +65,9 @@ pub(super) struct ToleranceBounds {
 /// A tolerance that was measured by moving a reference's inputs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct NoiseTolerance {
-    /// Tolerance of each element.
+    /// Tolerance that applies to every element.
     pub bounds: ToleranceBounds,
-    /// Tolerance of a few elements.
+    /// Larger tolerance of a few elements.
     pub outliers: Option<OutlierTolerance>,
     /// Whether the reference rounds its inputs to fewer bits.
     pub rounds_inputs: bool,

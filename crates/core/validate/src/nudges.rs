@@ -9,7 +9,7 @@ use warpgauge_tensor::{Dtype, can_nudge};
 /// Maximum number of elements of an output that are sampled, in pieces of [`PIECE`].
 const SAMPLE: usize = 1 << 16;
 
-/// Elements per piece.
+/// Number of elements in each sampled piece.
 const PIECE: usize = 2048;
 
 /// Number of elements below which an output needs more runs, because one element may stay unchanged by chance.
@@ -38,9 +38,9 @@ pub const QUICK: Duration = Duration::from_secs(1);
 pub struct Nudge {
     /// Type of the inputs, or of their parts, that move.
     pub dtype: Dtype,
-    /// Step in units in the last place.
+    /// Size of the step by which each input moves, in units in the last place.
     pub steps: u32,
-    /// Seed that selects the direction of each element.
+    /// Seed that selects the direction in which each element moves.
     pub seed: u64,
 }
 
@@ -81,13 +81,13 @@ pub fn sampled_ranges(bytes: usize, dtype: Dtype) -> Vec<Range<usize>> {
     (0..count).map(|piece| start(piece)..start(piece) + length * size).collect()
 }
 
-/// Returns the bytes of [`sampled_ranges`].
+/// Returns the sampled elements of an output: the bytes of [`sampled_ranges`].
 pub fn sample(content: &[u8], dtype: Dtype) -> Vec<u8> {
     let ranges = sampled_ranges(content.len(), dtype);
     ranges.into_iter().flat_map(|range| &content[range]).copied().collect()
 }
 
-/// A reference's output for moved inputs.
+/// Output of a reference for inputs that were moved by a few units in the last place.
 #[derive(Debug, Clone, Copy)]
 pub struct NudgedRun<'a> {
     /// Type of the inputs that moved.

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-/// Elements per piece. The number is fixed, so that partial results are the same on every machine.
+/// Number of elements in a piece. The number is fixed, so that partial results are the same on every machine.
 pub(crate) const CHUNK: usize = 1 << 15;
 
 /// Returns the result of `work` for each piece of `bytes`, in order. `size` is the size of an

@@ -172,7 +172,7 @@ const FALSE_ALARM: f64 = 1e-6;
 pub struct FusionTies {
     compared: usize,
     changed: usize,
-    /// Whether every change is by one.
+    /// Whether every element that differs does so by one.
     by_one: bool,
 }
 

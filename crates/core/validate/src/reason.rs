@@ -178,7 +178,7 @@ impl std::fmt::Display for ReasonCode {
 }
 
 impl Reason {
-    /// Creates a reason with a message.
+    /// Creates a reason from a code and a message.
     pub fn new(code: ReasonCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }

@@ -9,13 +9,13 @@ use warpgauge_tensor::Dtype;
 /// Largest probability that such an element is found in the output of a correct kernel.
 const FALSE_ALARM: f64 = 1e-6;
 
-/// Minimum number of launches for a decision.
+/// Minimum number of launches after which an element may be reported.
 const LEAST_LAUNCHES: f64 = 3.0;
 
 /// Elements of one output that were off by one in every launch so far.
 #[derive(Debug, Default)]
 pub struct StandingTies {
-    /// Indices of the elements; `None` before the first launch.
+    /// Indices of the elements that were off by one in every launch. `None` before the first launch.
     elements: Option<Vec<usize>>,
     launches: u32,
 }

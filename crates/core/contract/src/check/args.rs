@@ -11,10 +11,10 @@ use crate::{
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Compress, DataFormat, ElementGenerator, TensorData, shape};
 
-/// Longest C type name.
+/// Maximum length of a C type's name, bytes.
 const MAX_C_TYPE: usize = 64;
 
-/// Longest string argument, bytes.
+/// Maximum length of a string argument, bytes.
 const MAX_TEXT: usize = 4096;
 
 pub(super) fn check(

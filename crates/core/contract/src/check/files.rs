@@ -8,7 +8,7 @@ use warpgauge_model::FailureCode;
 /// Maximum number of files of one kernel.
 pub const MAX_FILES: usize = 256;
 
-/// Longest path of a file, bytes.
+/// Maximum length of a file's path, bytes.
 const MAX_PATH_BYTES: usize = 200;
 
 /// Checks `files` and `source_path` of a kernel; `path` is the kernel's path in the request.

@@ -16,7 +16,7 @@ const LONGEST_ARGUMENT: usize = 4096;
 /// Maximum size of standard input and of expected output, bytes.
 const MOST_TEXT: usize = 1 << 20;
 
-/// Names of a program's expected outputs.
+/// Keys of `expected` for a program: its standard output and its exit code.
 const STDOUT: &str = "stdout";
 const EXIT_CODE: &str = "exit_code";
 

@@ -10,7 +10,7 @@ use crate::{
     LegacyCompareRequest, TensorSpec,
 };
 
-/// Names of the fields of each type.
+/// Names of the fields of each type of a request.
 pub(super) struct Known {
     pub(super) evaluation: Vec<String>,
     pub(super) comparison: Vec<String>,

@@ -19,10 +19,10 @@ mod lexer;
 
 use lexer::{Lexer, Token};
 
-/// Longest expression, in bytes.
+/// Maximum length of an expression, bytes.
 pub const MAX_LENGTH: usize = 512;
 
-/// Deepest nesting of parentheses, functions and signs.
+/// Maximum nesting depth of parentheses, functions and signs.
 pub const MAX_DEPTH: usize = 64;
 
 /// Reason why an expression has no value.
@@ -37,7 +37,7 @@ pub struct ExprError {
     pub text: String,
 }
 
-/// A quantity in an expression.
+/// A quantity that an expression refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variable<'a> {
     /// The value of a scalar argument.

@@ -15,7 +15,7 @@ const TIMEOUT_S: f64 = 300.0;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CallHead {
-    /// Version of the format after the head: 1.
+    /// Version of the format of the data after the head: 1.
     pub format: u32,
     /// Time limit from the start on the device, seconds; default 300.
     #[serde(default = "timeout")]
@@ -42,7 +42,7 @@ pub struct CallHead {
     pub again: Option<String>,
 }
 
-/// Longest name under which a process waits, bytes.
+/// Maximum length of the name under which a process waits for another call, bytes.
 const MAX_AGAIN_BYTES: usize = 64;
 
 fn timeout() -> f64 {
@@ -93,14 +93,14 @@ impl CallHead {
     }
 }
 
-/// A call: a function with its data and instructions.
+/// A function call: the function with its data, and the settings of the call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionCall {
     /// Name of the caller's key.
     pub owner: String,
-    /// Place and limits of the call.
+    /// Device and limits of the call.
     pub head: CallHead,
-    /// Input of the process that runs the call.
+    /// Function and data, as input of the process that runs the call.
     pub program: Vec<u8>,
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// Largest head, bytes.
 pub const MAX_HEAD_BYTES: usize = 64 << 10;
 
-/// Reason why a body is not a container.
+/// Reason why a body is not a valid container.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ContainerError {
     /// The body ends inside its head.
@@ -17,7 +17,7 @@ pub enum ContainerError {
         /// Bytes of the body.
         bytes: usize,
     },
-    /// The announced head is too large.
+    /// The body announces a head that is too large.
     #[error("the head has {bytes} bytes; the limit is {MAX_HEAD_BYTES}: put data after the head")]
     HeadTooLarge {
         /// Announced bytes.

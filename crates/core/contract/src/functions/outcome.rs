@@ -13,7 +13,7 @@ pub enum CallStatus {
     Ended,
     /// The call exceeded its time limit.
     TimedOut,
-    /// The process ended before the call did.
+    /// The process that ran the call died.
     Died,
     /// The returned value exceeds the size limit.
     TooLarge,
@@ -34,14 +34,14 @@ pub struct OutcomeHead {
     /// UUID of the GPU. Absent for the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Time of waiting for a device, milliseconds.
+    /// Time for which the call waited for a device, milliseconds.
     pub queue_ms: f64,
-    /// Time of running, milliseconds.
+    /// Time for which the call ran, milliseconds.
     pub run_ms: f64,
-    /// Whether the process had served an earlier call.
+    /// Whether the process had already run an earlier call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
-    /// Beginning of the printed text.
+    /// Beginning of the text that the call printed.
     pub printed: String,
 }
 

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlaceKind {
-    /// CPU.
+    /// The CPU.
     Cpu,
-    /// GPU.
+    /// A CUDA GPU.
     Cuda,
 }
 
@@ -33,7 +33,7 @@ pub struct Place {
     pub threads: usize,
 }
 
-/// Limits of a call.
+/// Limits of a function call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionLimits {
     /// Maximum time limit of a call, seconds.
@@ -59,8 +59,8 @@ pub struct FunctionPlaces {
     /// Reason why the caller cannot run functions here. Absent if the caller can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Devices, GPUs first.
+    /// Devices that can run functions, GPUs first.
     pub places: Vec<Place>,
-    /// Limits of a call.
+    /// Limits of a function call.
     pub limits: FunctionLimits,
 }

@@ -23,7 +23,7 @@ pub fn lines_of(kernel: &KernelCode) -> Vec<Line> {
     lines
 }
 
-/// A step with the index of its line.
+/// A step of a list, with the index of its line.
 pub(super) struct Listed<'a> {
     pub step: &'a LaunchStep,
     /// Launch configuration of the step, if it launches a kernel.
@@ -297,7 +297,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the tensor of this name.
+    /// Returns the tensor of this name, and reports a mistake if there is none.
     fn tensor(&self, name: &str, path: &str, mistakes: &mut Mistakes) -> Option<&ArgSpec> {
         let found = self.args.iter().find(|arg| arg.name == name && arg.kind == ArgKind::Tensor);
         if found.is_none() {

@@ -30,7 +30,7 @@ pub const MAX_STEPS: usize = 65_536;
 /// Largest size of the arguments and expressions of all steps after unrolling, bytes.
 const MAX_SIZE: usize = 32 << 20;
 
-/// Deepest nesting of loops.
+/// Maximum nesting depth of loops.
 pub const MAX_LOOPS: usize = 4;
 
 /// Step of a kernel of several launches: a launch, an operation on memory, or a loop of steps. Exactly one of
@@ -130,7 +130,7 @@ pub(crate) fn steps<'de, D: Deserializer<'de>>(
     Ok(steps.into_iter().map(|Object(step)| step).collect())
 }
 
-/// A step, which is an object.
+/// Wrapper that deserialises a step only from an object.
 struct Object(LaunchStep);
 
 impl<'de> Deserialize<'de> for Object {
@@ -153,7 +153,7 @@ impl<'de> Visitor<'de> for OfObject {
     }
 }
 
-/// Copy between two tensors.
+/// Step that copies one tensor to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CopyStep {

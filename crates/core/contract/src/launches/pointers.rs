@@ -15,7 +15,7 @@ pub const MAX_POINTERS: usize = 65_536;
 /// is a null pointer.
 pub type PointerEntry = Option<(usize, u64)>;
 
-/// Allowed entries of an array, for messages.
+/// Description of the allowed entries of an array of pointers, for messages.
 const ENTRIES: &str = "the name of a tensor, an element of one such as `a + 64`, null, or an object with `tensor`, `step` \
                        and `count`";
 

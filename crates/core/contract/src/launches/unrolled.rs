@@ -10,7 +10,7 @@ use crate::resolve::{Names, ResolvedLaunch, Scope, resolve_launch_of};
 use crate::{ArgKind, ArgSpec, ContractLimits, Extent, IoContract, KernelCode, Role};
 use warpgauge_model::FailureCode;
 
-/// A list of steps without loops and expressions.
+/// A program whose loops are unrolled and whose expressions are evaluated.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ResolvedProgram {
     /// Names of the kernels that are launched, each once, in the order of the list.
@@ -19,7 +19,7 @@ pub struct ResolvedProgram {
     pub lines: Vec<Line>,
     /// The steps of `setup` as they are listed.
     pub setup_lines: Vec<Line>,
-    /// Steps before the program is timed.
+    /// Steps that run before the program and are not timed.
     pub setup: Vec<ResolvedStep>,
     /// Steps of the program.
     pub steps: Vec<ResolvedStep>,
@@ -30,11 +30,11 @@ pub struct ResolvedProgram {
 pub enum ResolvedStep {
     /// Launches one of the program's kernels.
     Launch {
-        /// Index among the lines.
+        /// Index of the step's line in the list.
         line: usize,
-        /// Index among the kernels.
+        /// Index of the kernel in `kernels`.
         kernel: usize,
-        /// Arguments in parameter order.
+        /// Arguments in the order of the kernel's parameters.
         arguments: Vec<StepArgument>,
         launch: ResolvedLaunch,
     },
@@ -42,13 +42,13 @@ pub enum ResolvedStep {
     Memset { line: usize, tensor: usize, value: u8 },
     /// Copies a tensor to another.
     Copy { line: usize, from: usize, to: usize },
-    /// The end of a loop's pass.
+    /// The end of a pass of a `while` loop.
     Pass {
         /// The tensor whose element decides whether there is another pass.
         flag: usize,
         /// Index of the step after the loop, which follows if the element is 0.
         end: usize,
-        /// Whether no pass is left.
+        /// Whether this is the last pass that `most` allows.
         is_last: bool,
     },
 }
@@ -143,13 +143,13 @@ struct Unroller<'a> {
     counters: Vec<(&'a str, u64)>,
     kernels: Vec<String>,
     steps: Vec<ResolvedStep>,
-    /// Steps and passes so far.
+    /// Number of steps and passes that were unrolled so far.
     units: usize,
     /// Size of all arguments and expressions so far, bytes.
     size: usize,
     is_setup: bool,
     limits: &'a ContractLimits,
-    /// Path of the list.
+    /// Path of the list of steps in the request.
     at: String,
 }
 

@@ -20,10 +20,10 @@ pub const MAX_FIELDS: usize = 256;
 /// 32,764 bytes at most.
 const MAX_VALUES: usize = 32_764;
 
-/// Deepest nesting of structures and arrays in a structure.
+/// Maximum nesting depth of structures and arrays in a structure.
 const MAX_DEPTH: usize = 8;
 
-/// Longest path of a field, bytes.
+/// Maximum length of a field's path, bytes.
 const MAX_PATH: usize = 256;
 
 /// An argument of one launch.
@@ -84,7 +84,7 @@ impl FieldPath {
 /// A mistake in a value.
 pub type ValueError = (FailureCode, String);
 
-/// Meanings of the names in values.
+/// Meanings of the names that the values of arguments and fields use.
 pub(super) struct Values<'a> {
     pub args: &'a [ArgSpec],
     /// For each argument, the index of the argument that its name refers to.

@@ -83,7 +83,7 @@ struct Item {
     children: u64,
 }
 
-/// Returns the offset after the first value.
+/// Returns the offset of the end of the first value, after checking all markers in it.
 fn scan(bytes: &[u8], max_values: usize) -> Result<usize, ParseError> {
     let (mut position, mut values) = (0, 0);
     // Remaining values at each open level.

@@ -70,7 +70,7 @@ pub type TensorNames = BTreeMap<String, NamedTensor>;
 
 /// A request that names shared tensors in place of data.
 pub trait NamesTensors {
-    /// Returns the shared tensors named in place of data.
+    /// Returns the shared tensors that the request names in place of data.
     fn tensor_names(&self) -> TensorNames;
 
     /// Puts the content of the shared tensor `name` into all its uses.

@@ -16,10 +16,10 @@ use warpgauge_model::FailureCode;
 /// Maximum number of axes of one sweep.
 pub(super) const MAX_AXES: usize = 8;
 
-/// Longest name of an axis, bytes.
+/// Maximum length of an axis's name, bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Longest string among the values of an axis, bytes.
+/// Maximum length of a string among the values of an axis, bytes.
 const MAX_TEXT_BYTES: usize = 1024;
 
 /// Value of an axis.
@@ -37,7 +37,7 @@ pub enum AxisValue {
 }
 
 impl AxisValue {
-    /// Approximate size in memory, bytes.
+    /// Returns the approximate size of the value in memory, bytes.
     pub fn weight(&self) -> usize {
         match self {
             AxisValue::Text(text) => 64 + text.len(),

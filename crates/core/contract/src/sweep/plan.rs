@@ -95,7 +95,7 @@ pub struct SweepPlan {
     points: usize,
     /// Whether the response includes whole reports.
     pub include_reports: bool,
-    /// Stored matrices that points name.
+    /// Stored matrices that points of the sweep name.
     pub matrices: BTreeMap<String, KeptMatrix>,
     tensors: BTreeMap<String, CopiedTensor>,
 }

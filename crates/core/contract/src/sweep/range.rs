@@ -3,7 +3,7 @@
 use super::AxisValue;
 use crate::error::quoted;
 
-/// Longest range, bytes.
+/// Maximum length of a range, bytes.
 const MAX_LENGTH: usize = 128;
 
 /// Maximum number of digits after a decimal point.

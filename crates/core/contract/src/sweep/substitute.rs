@@ -11,13 +11,13 @@ use warpgauge_model::FailureCode;
 /// Fields with code or encoded data, in which a dollar sign has its own meaning.
 const OPAQUE: [&str; 4] = ["source_code", "files", "binary_b64", "data_b64"];
 
-/// Longest string after substitution, bytes.
+/// Maximum length of a string after substitution, bytes.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
 /// A point of the sweep: the axes, and the index of each axis's value.
 pub(super) struct Point<'a> {
     pub(super) axes: &'a [SweepAxis],
-    /// Index of the value, by axis.
+    /// Index of the value of each axis.
     pub(super) at: &'a [usize],
 }
 

@@ -53,7 +53,7 @@ pub(super) fn divergence(launched: &Launched<'_>) -> Option<Advice> {
     })
 }
 
-/// Detects matrix products outside the tensor cores.
+/// Detects matrix products that do not use the tensor cores.
 pub(super) fn tensor_cores(launched: &Launched<'_>) -> Option<Advice> {
     let inputs = launched.facts.inputs;
     let small = |dtype: &Dtype| {

@@ -40,7 +40,7 @@ pub(super) fn launch_bound(launched: &Launched<'_>) -> Option<Advice> {
     })
 }
 
-/// Detects multiprocessors without any block.
+/// Detects grids with fewer blocks than the GPU has multiprocessors.
 pub(super) fn small_grid(launched: &Launched<'_>) -> Option<Advice> {
     let blocks = launched.get("grid_size")?;
     let multiprocessors = f64::from(launched.facts.device.multiprocessors);

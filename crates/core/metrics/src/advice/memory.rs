@@ -5,7 +5,7 @@ use super::{Advice, AdviceCode, Evidence, Launched, field, percent};
 /// Minimum share of wasted sectors; ragged row ends may waste less than that.
 const WASTED_FROM: f64 = 0.1;
 
-/// Minimum share of additional passes; other work hides fewer.
+/// Minimum share of additional passes. Other work hides a smaller share.
 const CONFLICTS_FROM: f64 = 0.1;
 
 /// Minimum share of requests to local memory; fewer may be a prologue that runs once.
@@ -201,7 +201,7 @@ pub(super) fn bank_conflicts(launched: &Launched<'_>) -> Option<Advice> {
     })
 }
 
-/// Detects spills, and arrays in local memory.
+/// Detects register spills, and arrays in local memory.
 pub(super) fn local_memory(launched: &Launched<'_>) -> Option<Advice> {
     let resources = launched.facts.resources;
     let spilled = resources.and_then(|it| Some(it.spill_store_bytes? + it.spill_load_bytes?));

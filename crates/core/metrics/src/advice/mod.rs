@@ -22,10 +22,10 @@ use warpgauge_model::DeviceKind;
 /// Maximum number of observations about a launch. A longer list would hardly be read to the end.
 const MAX_OBSERVATIONS: usize = 6;
 
-/// Observation about a kernel, with advice.
+/// Observation about a kernel, with its evidence and possible remedies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Advice {
-    /// Stable code.
+    /// Stable code of the observation.
     pub code: AdviceCode,
     /// Observation with its numbers, and possible remedies.
     pub message: String,
@@ -49,7 +49,7 @@ pub enum AdviceCode {
     MisalignedAccess,
     /// Accesses to shared memory take several passes.
     BankConflicts,
-    /// Few warps can be resident.
+    /// Resource limits allow few resident warps.
     LowOccupancy,
     /// Far fewer warps are resident on average than the theoretical occupancy allows.
     UnevenOccupancy,
@@ -65,9 +65,9 @@ pub enum AdviceCode {
     Divergence,
     /// Tensor cores could execute the arithmetic.
     TensorCoresUnused,
-    /// Device memory is near its peak.
+    /// Device memory throughput is near its peak.
     DramSaturated,
-    /// L2 limits the kernel.
+    /// The L2 cache limits the kernel.
     L2Bound,
     /// Warps wait at barriers.
     BarrierStalls,
@@ -77,11 +77,11 @@ pub enum AdviceCode {
     SharedMemoryLatency,
 }
 
-/// Quantity that a share is a part of.
+/// Quantity of which an observation's share is a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ShareOf {
-    /// Time of the kernel.
+    /// Execution time of the kernel.
     Time,
     /// Bytes that the kernel's memory requests move. The time that they take is not known.
     Traffic,
@@ -96,7 +96,7 @@ pub enum ShareOf {
 pub struct Evidence {
     /// Id of the metric, or path of a field in the report.
     pub metric: String,
-    /// Value.
+    /// Value of the metric or field.
     pub value: f64,
     /// Unit of the value. Absent for a number without a unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]

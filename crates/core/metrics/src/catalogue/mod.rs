@@ -102,21 +102,21 @@ impl ChipFormula {
 /// A weighted sum of NVIDIA's metrics.
 pub type Terms = &'static [(&'static str, f64)];
 
-/// The divisor of a quotient is 0.
+/// Error of a formula whose divisor is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DividedByZero;
 
-/// A value computed from NVIDIA's metrics.
+/// Formula that computes a value from NVIDIA's metrics.
 #[derive(Debug, Clone, Copy)]
 pub enum Formula {
-    /// A single metric.
+    /// The value of a single metric.
     Metric(&'static str),
     Sum(&'static [&'static str]),
     /// A quotient times a factor; undefined if the divisor is 0.
     Ratio(&'static str, &'static str, f64),
-    /// A difference.
+    /// The difference of two metrics.
     Difference(&'static str, &'static str),
-    /// A weighted sum.
+    /// A weighted sum of metrics.
     Weighted(Terms),
     /// A quotient of weighted sums; undefined if the divisor is 0.
     Quotient(Terms, Terms),

@@ -94,7 +94,7 @@ pub fn not_emulated(id: &str) -> Option<&'static str> {
     (!counted && !DeviceLaunch::follows(id)).then_some(NO_CLOCK)
 }
 
-/// Returns the selected metrics of a counted launch.
+/// Returns the selected metrics of a launch whose events the emulator counted.
 pub fn metrics(
     counts: &LaunchCounts,
     launch: &DeviceLaunch<'_>,

@@ -17,7 +17,7 @@ enum Kind {
     Rate,
     /// A share of a total, which cannot exceed 100 %.
     Share,
-    /// A rate as a percentage of the sustainable rate.
+    /// A rate as a percentage of the peak rate that the hardware can sustain.
     PeakShare,
     /// A count, a quotient of counts, or a value per cycle.
     Count,
@@ -31,7 +31,7 @@ pub(super) struct Expected {
     pub(super) whole: bool,
     /// Minimum and maximum value, if the hardware limits it.
     bounds: Option<(f64, f64)>,
-    /// Whether a metric of the catalogue uses it.
+    /// Whether a metric of the catalogue is computed from this metric.
     pub(super) used: bool,
 }
 

@@ -38,13 +38,13 @@ const DESCRIPTION: [&str; 13] = [
 /// A profiled launch of a kernel.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NcuKernel {
-    /// Number that the tool gave the launch.
+    /// Number that the tool assigned to the launch.
     pub id: String,
     /// Name of the kernel, in the form that the tool's options determine.
     pub name: String,
-    /// Threads per block, if known.
+    /// Number of threads per block in x, y and z, if known.
     pub block: Option<[u32; 3]>,
-    /// Blocks, if known.
+    /// Number of blocks in x, y and z, if known.
     pub grid: Option<[u32; 3]>,
     /// Compute capability times 10, if known.
     pub capability: Option<u32>,
@@ -54,7 +54,7 @@ pub struct NcuKernel {
     pub ranges: Vec<String>,
     /// NVIDIA's metrics in base units (bytes, s, Hz, %, counts).
     pub values: BTreeMap<String, f64>,
-    /// Metrics without a number, with the reason.
+    /// Metrics that have no value, with the reason.
     pub missing: BTreeMap<String, String>,
     /// Metrics with text values, e.g. `launch__func_cache_config`.
     pub texts: BTreeMap<String, String>,
@@ -64,10 +64,10 @@ pub struct NcuKernel {
     pub(super) launch: Option<String>,
 }
 
-/// Result of entering a cell.
+/// Result of storing a cell as the value of a metric.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Put {
-    /// The value was entered.
+    /// The value was stored.
     Done,
     /// The value is ambiguous.
     Ambiguous,
@@ -80,7 +80,7 @@ pub(super) enum Put {
 pub struct NcuRule {
     pub section: String,
     pub name: String,
-    /// `OPT`, `INF`, `WRN`, ….
+    /// Kind of the finding: `OPT`, `INF`, `WRN`, ….
     pub kind: String,
     pub description: String,
 }
@@ -126,7 +126,7 @@ impl NcuKernel {
         }
     }
 
-    /// Enters the value of a metric.
+    /// Stores a cell as the value of a metric.
     pub(super) fn put(
         &mut self,
         name: &str,

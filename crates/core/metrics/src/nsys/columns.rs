@@ -9,13 +9,13 @@ const MAX_COLUMNS: usize = 64;
 /// Kind of a table, known by its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Table {
-    /// Kernels by name.
+    /// Times of kernels, by name.
     Kernels,
-    /// Copies and fills, by time.
+    /// Times of copies and fills.
     MemoryTime,
-    /// Copies and fills, by size.
+    /// Sizes of copies and fills.
     MemorySize,
-    /// Calls of the API.
+    /// Times of calls of the CUDA API.
     Api,
     /// Kernels, copies and possibly calls, each with its category.
     ByCategory,
@@ -27,7 +27,7 @@ pub(super) enum Table {
     Other,
 }
 
-/// Quantity of a column.
+/// Quantity that a column contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quantity {
     /// Time in seconds.
@@ -175,7 +175,7 @@ pub(super) fn other(columns: &[Column]) -> &'static str {
     }
 }
 
-/// Returns a column that occurs twice in a header.
+/// Returns the name of a column that occurs twice in a header.
 pub(super) fn twice(columns: &[Column]) -> Option<&str> {
     let names = columns.iter().map(|column| column.name.as_str()).enumerate();
     let mut names = names.filter(|(_, name)| !name.is_empty());

@@ -34,13 +34,13 @@ pub(super) fn first(text: &str) -> Option<Record<'static>> {
     Some(Record { line: 0, text: "", fields, broken: false })
 }
 
-/// Outcome of reading an array.
+/// Result of reading an array of rows.
 pub(super) struct Read {
     /// Number of bytes that were read.
     pub(super) end: usize,
     /// Reason why the array was not read to its end.
     pub(super) cut: Option<String>,
-    /// Error in a row.
+    /// Error in a row, at which reading ended.
     pub(super) error: Option<NsysError>,
 }
 

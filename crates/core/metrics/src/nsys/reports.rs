@@ -1,11 +1,11 @@
 //! Names of reports: those about CUDA, and the others with their content.
 
-/// Content of a report, known from its name.
+/// Content of a report of `nsys stats`, known from the report's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Known {
     /// Activity of the GPU, or calls of the CUDA API.
     Cuda,
-    /// Other content, with its description.
+    /// Unsupported content, with its description.
     Other(String),
 }
 

@@ -19,26 +19,26 @@ pub struct NsysRow {
     /// Total time in seconds, or total size in bytes in a summary by size.
     pub total: f64,
     pub count: u64,
-    /// Mean, in the total's unit.
+    /// Mean per occurrence, in the unit of `total`.
     pub mean: Option<f64>,
     pub median: Option<f64>,
     pub min: Option<f64>,
     pub max: Option<f64>,
     pub std_dev: Option<f64>,
-    /// Number of blocks, if the version writes it.
+    /// Number of blocks, if the tool's version reports it.
     pub grid: Option<[u32; 3]>,
-    /// Threads per block, if the version writes them.
+    /// Number of threads per block, if the tool's version reports it.
     pub block: Option<[u32; 3]>,
 }
 
-/// An activity of the GPU.
+/// An activity of the GPU: a kernel, a copy or a fill.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NsysEvent {
     /// Kernel or operation.
     pub name: SharedName,
     /// Start, seconds from the beginning of the trace.
     pub start: f64,
-    /// Duration, seconds.
+    /// Duration of the activity, seconds.
     pub duration: f64,
     /// Number that the activity has in common with the call that caused it.
     pub correlation: Option<u64>,
@@ -100,11 +100,11 @@ pub struct NsysLaunch {
     pub count: u64,
     /// Time from the start of the call to the kernel's end.
     pub total: Option<f64>,
-    /// Time of the call.
+    /// Duration of the call.
     pub api_time: Option<f64>,
     /// Time from the end of the call to the kernel's start.
     pub queue_time: Option<f64>,
-    /// Time of the kernel.
+    /// Duration of the kernel.
     pub kernel_time: Option<f64>,
 }
 

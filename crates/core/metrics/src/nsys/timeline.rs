@@ -13,7 +13,7 @@ pub struct Timeline {
     pub busy: f64,
     /// Time with at least one kernel, seconds.
     pub kernels: f64,
-    /// Number of gaps without any activity.
+    /// Number of gaps in which there was no activity.
     pub gaps: usize,
     /// The longest gap, seconds.
     pub longest_gap: f64,
@@ -35,7 +35,7 @@ impl Timeline {
         (self.span > 0.0).then(|| 100.0 * self.busy / self.span)
     }
 
-    /// Returns idle time, seconds.
+    /// Returns the time without any activity, seconds.
     pub fn idle(&self) -> f64 {
         (self.span - self.busy).max(0.0)
     }

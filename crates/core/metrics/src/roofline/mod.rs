@@ -46,13 +46,13 @@ pub struct Roofline {
 pub enum BoundBy {
     /// Arithmetic, or the issue of instructions.
     Compute,
-    /// L1 and shared memory.
+    /// L1 cache and shared memory.
     L1,
-    /// L2.
+    /// L2 cache.
     L2,
     /// Device memory.
     Dram,
-    /// No resource is near its peak: warps wait.
+    /// No resource is near its peak, because warps wait.
     Latency,
     /// Overhead of the launch: the kernel takes hardly longer than an empty one.
     Launch,
@@ -61,9 +61,9 @@ pub enum BoundBy {
 /// Time from which rates are computed, with the unprofiled time for comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RatesOver {
-    /// Origin of the time.
+    /// Launches whose time is used: profiled or unprofiled.
     pub basis: TimeBasis,
-    /// Time of one launch, seconds.
+    /// Time of one launch from which rates are computed, seconds.
     pub seconds: f64,
     /// Clock of the multiprocessors during that time, Hz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,9 +92,9 @@ pub enum TimeBasis {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Precision {
-    /// binary64.
+    /// binary64, outside tensor cores.
     Fp64,
-    /// binary32.
+    /// binary32, outside tensor cores.
     Fp32,
     /// float16 and bfloat16, outside tensor cores.
     Fp16,
@@ -110,15 +110,15 @@ pub enum Precision {
     Tensor,
 }
 
-/// Level of the memory.
+/// Level of the memory hierarchy.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// L1 and shared memory.
+    /// L1 cache and shared memory.
     L1,
-    /// L2.
+    /// L2 cache.
     L2,
     /// Device memory.
     Dram,
@@ -127,12 +127,12 @@ pub enum Level {
 /// Floating-point operations of one precision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComputeRoof {
-    /// Precision.
+    /// Precision of the operations.
     pub precision: Precision,
     /// Number of operations in the launch; a fused multiply-add counts as two. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<f64>,
-    /// Operations per second.
+    /// Rate, floating-point operations per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// Peak of the device, operations per second.
@@ -146,7 +146,7 @@ pub struct ComputeRoof {
 /// Memory traffic at one level.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryRoof {
-    /// Level of the memory.
+    /// Level of the memory hierarchy.
     pub level: Level,
     /// Bytes that the launch transferred at this level, or as `bytes_note` defines them. Absent if they are not
     /// known.
@@ -155,7 +155,7 @@ pub struct MemoryRoof {
     /// Definition of the bytes, if they are not the bytes that this level transferred.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_note: Option<String>,
-    /// Bytes per second.
+    /// Rate, bytes per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// Peak of the level, bytes per second.
@@ -169,7 +169,7 @@ pub struct MemoryRoof {
 /// Peak rate of the device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ceiling {
-    /// Rate, operations or bytes per second.
+    /// Peak rate, operations or bytes per second.
     pub per_second: f64,
     /// Origin of the peak.
     pub source: CeilingSource,
@@ -190,13 +190,13 @@ pub enum CeilingSource {
 /// Point of the roofline, for one precision and one level of the memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RooflinePoint {
-    /// Precision.
+    /// Precision of the operations.
     pub precision: Precision,
-    /// Level of the memory.
+    /// Level of the memory hierarchy.
     pub level: Level,
     /// Arithmetic intensity: operations per byte of this level.
     pub intensity: f64,
-    /// Operations per second.
+    /// Rate, floating-point operations per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// Attainable rate at this intensity, operations per second: the peak of the precision, or the peak of the level

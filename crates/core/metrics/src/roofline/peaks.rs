@@ -26,7 +26,7 @@ pub(super) fn put(
     }
 }
 
-/// Clock for the ceilings of the multiprocessors.
+/// Clock from which the ceilings of the multiprocessors are computed.
 struct Clock {
     hz: f64,
     what: &'static str,

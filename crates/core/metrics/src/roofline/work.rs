@@ -5,7 +5,7 @@ use super::{ComputeRoof, Level, MemoryRoof, Precision, RooflinePoint, Values};
 /// Bytes of a sector, the unit of requests from L1 to L2.
 const SECTOR_BYTES: f64 = 32.0;
 
-/// The catalogue's operation counts of each precision.
+/// Metric of the catalogue that counts the operations of each precision.
 const OPERATIONS: [(Precision, &str); 7] = [
     (Precision::Fp64, "flop_count_double"),
     (Precision::Fp32, "flop_count_single"),
@@ -70,7 +70,7 @@ pub(super) fn memory(values: Values<'_>) -> Vec<MemoryRoof> {
     vec![l1, roof(Level::L2, values.get("l2_bytes"), None), dram]
 }
 
-/// Fills in rates and fractions.
+/// Fills in the rates, and their fractions of the ceilings.
 pub(super) fn rates(seconds: f64, compute: &mut [ComputeRoof], memory: &mut [MemoryRoof]) {
     for roof in compute {
         roof.rate = roof.operations.map(|operations| operations / seconds);

@@ -38,7 +38,7 @@ pub struct SanitizerLog {
     pub warnings: Option<u64>,
     /// Number of bytes and of allocations that were not freed, if the tool checked this.
     pub leaked: Option<(u64, u64)>,
-    /// Caveats.
+    /// Caveats about the findings.
     pub notes: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ pub struct SanitizerFinding {
     pub address: Option<u64>,
     /// Size of the access, bytes.
     pub bytes: Option<u64>,
-    /// Description of the finding by the tool.
+    /// The tool's description of the finding.
     pub message: String,
     /// Number of occurrences.
     pub count: u64,
@@ -256,7 +256,7 @@ impl SanitizerLog {
     }
 }
 
-/// Adds two optional counts.
+/// Returns the sum of two optional counts.
 fn added(so_far: Option<u64>, more: Option<u64>) -> Option<u64> {
     match (so_far, more) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),
@@ -327,7 +327,7 @@ fn check(record: &Record<'_>) -> &'static str {
     }
 }
 
-/// Returns the head and the details, without locations.
+/// Returns the text of a finding: its first line and its details, without locations.
 fn message(record: &Record<'_>) -> String {
     let elsewhere = |line: &&&str| {
         !["at ", "by thread ", "Saved ", "Host Frame", "Device Frame", "in /"]

@@ -2,7 +2,7 @@
 
 use super::record::Record;
 
-/// Maximum number of characters of a name.
+/// Maximum number of characters of a function's name.
 const MAX_NAME: usize = 400;
 
 /// Function and source line of an access.
@@ -122,7 +122,7 @@ pub(super) fn extent(text: &str) -> Option<[u32; 3]> {
     parts.next().is_none().then_some(extent)
 }
 
-/// Returns the number in `… [256 hazards]`.
+/// Returns the number of hazards in a line such as `… [256 hazards]`.
 pub(super) fn hazards(line: &str) -> Option<u64> {
     let inner = line.trim_end().strip_suffix(']')?.rsplit_once('[')?.1;
     let (count, word) = inner.split_once(' ')?;

@@ -88,7 +88,7 @@ impl Record<'_> {
     }
 }
 
-/// Returns the records of a text.
+/// Returns the records that a log contains.
 pub(super) fn records(text: &str) -> impl Iterator<Item = Record<'_>> {
     let lines = text.lines().enumerate();
     let mut lines = lines.filter_map(|(at, line)| Some((at + 1, tool_line(line)?))).peekable();

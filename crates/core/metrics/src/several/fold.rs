@@ -50,7 +50,7 @@ struct Group {
     metrics: Vec<State>,
 }
 
-/// A metric over several launches.
+/// State of one metric over the launches that were added.
 #[derive(Clone, Default)]
 struct State {
     /// The first reason why a launch has no value, with the beginning of its kernel's name.
@@ -58,7 +58,7 @@ struct State {
     first: Option<f64>,
     same: bool,
     sum: f64,
-    /// Sum of the values times the launches' times.
+    /// Sum over the launches of value times time.
     weighted: f64,
     /// Dividend and divisor of each quotient of counts; `None` if a launch lacks a count.
     quotients: Vec<Option<(f64, f64)>>,

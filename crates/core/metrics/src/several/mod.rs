@@ -32,11 +32,11 @@ const DIFFERS: &str = "it differs between the kernels: see the value of each";
 /// A profiled launch of a kernel.
 #[derive(Debug, Clone, Copy)]
 pub struct ProfiledLaunch<'a> {
-    /// Output of the tool.
+    /// Output of the tool for this launch.
     pub collected: &'a CollectedMetrics,
     /// Compute capability of the device, times 10.
     pub capability: u32,
-    /// The launch, if known.
+    /// Configuration of the launch, if known.
     pub launch: Option<&'a DeviceLaunch<'a>>,
 }
 
@@ -79,7 +79,7 @@ fn time(one: &ProfiledLaunch<'_>) -> Option<f64> {
     one.collected.values.get(DURATION).copied()
 }
 
-/// Combines the metrics of some launches.
+/// Combines the metrics of several launches.
 fn together(
     all: &[ProfiledLaunch<'_>],
     selection: &Selection,

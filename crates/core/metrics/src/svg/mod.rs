@@ -21,7 +21,7 @@ const TOP: f64 = 64.0;
 /// Space below the plot for ticks, the axis's name, and the legend.
 const BOTTOM: f64 = 132.0;
 
-/// Area of the plot.
+/// Area of the drawing that contains the plot.
 const PLOT: Plot = Plot { left: LEFT, top: TOP, right: WIDTH - RIGHT, bottom: HEIGHT - BOTTOM };
 
 /// Maximum number of marks. There are never more pairs of precisions and levels.
@@ -52,7 +52,7 @@ pub struct Caption<'a> {
     pub tool: &'a str,
 }
 
-/// Draws a roofline as a whole document.
+/// Draws a roofline as a complete SVG document.
 pub fn render(roofline: &Roofline, caption: Caption<'_>) -> String {
     let description = format!("{}; {}", bound(roofline), roofline.bound_reason);
     let title = format!("Roofline of {}", caption.kernel);
@@ -262,7 +262,7 @@ fn legend(drawing: &mut Drawing, roofline: &Roofline) {
     }
 }
 
-/// Formats the traffic of a level.
+/// Formats the traffic of a memory level for the legend.
 fn moved(roof: &MemoryRoof) -> String {
     let moved = match (roof.rate, roof.bytes) {
         (Some(rate), _) => si(rate, "B/s"),
@@ -281,7 +281,7 @@ fn class(level: Level) -> &'static str {
     }
 }
 
-/// Returns a precision's shape around a point.
+/// Returns the path of the mark for a precision, centred at a point.
 fn shape(precision: Precision, x: f64, y: f64) -> String {
     const R: f64 = 5.5;
     match precision {

@@ -8,10 +8,10 @@ const MAX_FIELD: usize = 64 << 10;
 /// Maximum number of lines of a record with quoted line breaks.
 const MAX_LINES: usize = 64;
 
-/// A record with its position.
+/// A record of separated fields, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
-    /// Line, from 1.
+    /// Number of the line, from 1.
     pub(crate) line: usize,
     /// Text of the record, or its first line.
     pub(crate) text: &'a str,
@@ -24,7 +24,7 @@ pub(crate) struct Record<'a> {
 /// A field that is longer than the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooLong {
-    /// Line, from 1.
+    /// Number of the line, from 1.
     pub(crate) line: usize,
 }
 

@@ -1,6 +1,6 @@
 //! Parses units of the Nsight tools: `nsecond` and `ns`, `Kbyte`, `cycle/usecond`, `Ghz`.
 
-/// Dimension of a unit.
+/// Dimension of a unit, e.g. time or bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dimension {
     /// Time; the base unit is the second.
@@ -14,7 +14,7 @@ pub(crate) enum Dimension {
     ByteRate,
     /// Other events per second.
     Rate,
-    /// Counts, or a quotient.
+    /// A count, or a quotient.
     Other,
 }
 

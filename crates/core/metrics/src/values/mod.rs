@@ -14,22 +14,22 @@ use super::types::{Conditions, DeviceMetrics, MetricSource};
 const EMULATOR_ONLY: &str = "NVIDIA's tools have no such metric";
 const NO_REQUESTS: &str = "the kernel makes no such request";
 
-/// Output of a tool about one kernel.
+/// Metrics that a tool collected for one kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CollectedMetrics {
-    /// Kind of the tool.
+    /// Tool that collected the metrics.
     pub source: MetricSource,
-    /// The tool and its version, e.g. `CUPTI 13.0.85`.
+    /// Name and version of the tool, e.g. `CUPTI 13.0.85`.
     pub tool: String,
     /// Name of the kernel in the tool's output.
     pub kernel: String,
     /// NVIDIA's metrics in base units (bytes, s, Hz, %, counts); finite.
     pub values: BTreeMap<String, f64>,
-    /// NVIDIA's metrics without a value, with the reason.
+    /// NVIDIA's metrics that have no value, with the reason.
     pub missing: BTreeMap<String, String>,
     /// Conditions of the measurement.
     pub conditions: Conditions,
-    /// Caveat about all values.
+    /// Caveat that applies to all values.
     pub note: Option<String>,
 }
 

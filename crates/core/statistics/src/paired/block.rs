@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::parted::RankedBy;
 use crate::stats::{Sorted, mean};
 
-/// Kernel in a comparison.
+/// One of the two kernels in a paired comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arm {
-    /// Reference.
+    /// Reference kernel.
     A,
-    /// Candidate.
+    /// Candidate kernel.
     B,
 }
 

@@ -5,7 +5,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use crate::dependence::{DEPENDENT_ABOVE, mean_variance_inflation};
 use crate::stats::{lag1_autocorrelation, mean, sample_std};
 
-/// Minimum number of groups after merging.
+/// Minimum number of groups that merging of dependent blocks must leave.
 const MIN_GROUPS: usize = 8;
 
 /// Inflation of the variance above which the groups contain too little information about the mean:
@@ -16,7 +16,7 @@ const MAX_INFLATION: f64 = 4.0;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     pub mean: f64,
-    /// Standard deviation of a group.
+    /// Standard deviation of the groups' means.
     pub sd: f64,
     pub groups: u32,
     /// Blocks per group: 1 unless successive blocks depended on one another.
@@ -25,7 +25,7 @@ pub struct Estimate {
     pub lag1: Option<f64>,
     /// Factor by which the remaining dependence of groups increases the variance of the mean.
     pub inflation: f64,
-    /// Hodges–Lehmann estimate of the centre.
+    /// Hodges–Lehmann estimate of the centre of the log-ratios.
     pub hodges_lehmann: f64,
 }
 

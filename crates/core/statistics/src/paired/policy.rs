@@ -22,7 +22,7 @@ pub struct ComparePolicy {
     pub alpha: f64,
     /// Minimum relative margin τ; smaller differences are not reported.
     pub margin: f64,
-    /// Minimum relative equivalence limit Δ; `same` means within it.
+    /// Minimum relative equivalence limit Δ: the verdict `same` means a difference within it.
     pub equivalence: f64,
     /// Resolution of one reported sample in milliseconds: the tick of the clock divided by the
     /// launches per sample; 0 if negligible.
@@ -31,7 +31,7 @@ pub struct ComparePolicy {
     pub floor: f64,
     /// Relative standard deviation of the difference between one arm's slots, if calibrated.
     pub calibrated_spread: Option<f64>,
-    /// Share of blocks that may be rejected.
+    /// Maximum share of blocks that may be rejected.
     pub max_dropped: f64,
 }
 

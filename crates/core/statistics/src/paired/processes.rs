@@ -8,7 +8,7 @@ use super::estimate::t_quantile;
 pub struct AcrossProcesses {
     /// Geometric mean of the ratios.
     pub ratio: f64,
-    /// Bounds of its 95 % confidence interval.
+    /// Bounds of the mean's 95 % confidence interval.
     pub interval: [f64; 2],
     /// Whether the mean differs from 1 by more than the variation of the ratios explains.
     pub outweighs: bool,

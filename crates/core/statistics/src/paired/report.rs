@@ -24,9 +24,9 @@ pub enum PairedVerdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PairedReason {
-    /// The whole interval lies beyond the margin.
+    /// The whole confidence interval lies beyond the margin.
     BeyondMargin,
-    /// The whole interval lies within the equivalence limit.
+    /// The whole confidence interval lies within the equivalence limit.
     WithinEquivalence,
     /// The interval contains both relevant and irrelevant differences. More blocks or a quieter device would help.
     DifferenceUnresolved,
@@ -37,7 +37,7 @@ pub enum PairedReason {
     /// Too many blocks were dropped, but in all blocks every slot of one kernel was slower than every slot of the
     /// other, by more than the margin.
     SlotsApart,
-    /// Fewer than 8 blocks are left.
+    /// Fewer than 8 blocks are left after rejection.
     TooFewBlocks,
     /// Successive blocks depend on one another too much for any interval, even after merging.
     DependentBlocks,
@@ -50,12 +50,12 @@ pub enum PairedReason {
     /// The ratio changed during the comparison. Its last third does not show the difference that all blocks together
     /// show.
     RatioDrifts,
-    /// The comparison ended before its last look.
+    /// The comparison ended early, before the last number of blocks at which a verdict is sought.
     EndedEarly,
     /// The times vary so much that the remaining blocks could not have resolved the difference, so the comparison
     /// ended early.
     SpreadTooWide,
-    /// The margin is one tick of the clock.
+    /// The margin is the difference that one tick of the clock makes.
     MarginFromResolution,
     /// The margin is the calibrated floor: the largest measured difference when the case was
     /// compared with itself.
@@ -87,7 +87,7 @@ pub struct RatioEstimate {
     pub groups: u32,
     /// Number of blocks per group. It exceeds 1 if successive blocks depend on one another.
     pub blocks_per_group: u32,
-    /// Autocorrelation of successive groups.
+    /// Autocorrelation of successive blocks, or of groups of merged blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag1_autocorrelation: Option<f64>,
 }
@@ -95,7 +95,7 @@ pub struct RatioEstimate {
 /// Block of a comparison, used or dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockReport {
-    /// Order of the slots.
+    /// Order of the four slots of the block.
     pub order: BlockOrder,
     /// Time of the candidate divided by that of the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,9 +111,9 @@ pub struct BlockReport {
 /// Number of blocks that were dropped for one reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DropCount {
-    /// Reason for dropping.
+    /// Reason for dropping the blocks.
     pub reason: DropReason,
-    /// Number of blocks.
+    /// Number of blocks that were dropped for this reason.
     pub count: u32,
 }
 

@@ -24,12 +24,12 @@ const SPREAD_OF_FEW_MAY_BE: f64 = 0.62;
 /// Largest difference between logarithms of equal times. Samples are 32-bit floats.
 const ROUNDING: f64 = 1e-6;
 
-/// Outcome of a look.
+/// Outcome of a check for a verdict at one number of blocks.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LookOutcome {
     /// The comparison must measure up to this many blocks and look again.
     Continue {
-        /// Number of blocks at the next look.
+        /// Number of blocks after which to check again.
         next_look: u32,
     },
     /// The comparison is decided, or cannot be decided.

@@ -41,7 +41,7 @@ pub struct Arrangement {
     pub scaled: Option<Scaled>,
 }
 
-/// Correct orders of rows.
+/// Orders of an output's rows that count as correct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RowOrder {
     Given,
@@ -55,7 +55,7 @@ pub enum RowOrder {
 /// Number of rows that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RowCount {
-    /// The first element of this tensor.
+    /// The first element of this tensor is the number of rows.
     Buffer(usize),
     Rows(u64),
 }
@@ -68,7 +68,7 @@ pub struct Content<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Content of an output that is rearranged.
+/// Content of an output whose rows are brought into the expected order.
 #[derive(Debug)]
 pub struct Rearranged<'a> {
     pub dtype: Dtype,
@@ -80,7 +80,7 @@ pub struct Rearranged<'a> {
 pub type Contents<'a> = dyn Fn(usize) -> Option<Content<'a>> + 'a;
 
 impl Arrangement {
-    /// An arrangement that leaves the first buffer unchanged.
+    /// An arrangement that leaves its output, the first buffer, unchanged.
     pub const NONE: Self = Self {
         output: 0,
         along: Vec::new(),

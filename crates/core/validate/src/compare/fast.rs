@@ -9,7 +9,7 @@ use crate::pieces::CHUNK;
 use warpgauge_tensor::element::{Boolean, E2m1, E4m3, E5m2, E8m0, Element, I4, U4};
 use warpgauge_tensor::float8::E8M0_NAN;
 
-/// Elements per step.
+/// Number of elements that each step of the loop processes.
 const LANES: usize = 8;
 
 /// Number of elements whose errors are buffered, so that each loop needs few registers.
@@ -55,7 +55,7 @@ struct Running {
     /// A value slightly below `max_rel`. An element needs the division only if its error is larger than this share of
     /// the expectation.
     interesting: f64,
-    /// Errors of the last tile; 0 beyond its elements.
+    /// Errors of the elements of the last tile, followed by zeros.
     errors: [f64; TILE],
     sum: [f64; SUMS],
     sum_of_squares: [f64; SUMS],
@@ -151,7 +151,7 @@ impl Running {
         self.interesting = self.max_rel * (1.0 - 4.0 * f64::EPSILON);
     }
 
-    /// Adds up the tile's errors.
+    /// Adds the tile's errors to the sums.
     #[inline(always)]
     fn sum_tile(&mut self) {
         let (mut sum, mut squares) = (self.sum, self.sum_of_squares);

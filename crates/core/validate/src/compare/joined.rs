@@ -13,7 +13,7 @@ pub struct CountedErrors {
     pub elements: u64,
     /// Number of pairs of finite elements.
     pub pairs: u64,
-    /// Number of pairs that match.
+    /// Number of pairs of elements that match.
     pub matched: u64,
     /// Number of pairs that do not match, but are within the tolerance of outliers.
     pub near: u64,
@@ -21,13 +21,13 @@ pub struct CountedErrors {
     pub non_finite: u64,
     /// Number of pairs that match, and whose actual value is not finite.
     pub non_finite_matched: u64,
-    /// Largest |actual − expected|.
+    /// Largest |actual − expected| over the finite pairs.
     pub max_abs: f64,
     /// Largest |actual − expected| / |expected| where expected ≠ 0.
     pub max_rel: f64,
-    /// Sum of |actual − expected|.
+    /// Sum of |actual − expected| over the finite pairs.
     pub sum: f64,
-    /// Sum of |actual − expected|².
+    /// Sum of |actual − expected|² over the finite pairs.
     pub sum_of_squares: f64,
 }
 
@@ -86,7 +86,7 @@ impl<'a> JoinedComparison<'a> {
         Self { shape, joined: None }
     }
 
-    /// Adds the next part.
+    /// Adds the comparison of the next part.
     pub fn add(&mut self, part: Comparison) {
         let before = self.joined.as_ref().map_or(0, |joined| joined.elements);
         let mut mismatches = placed(&part.first_mismatches, before, self.shape);
@@ -132,7 +132,7 @@ impl<'a> JoinedComparison<'a> {
 }
 
 impl UlpDistribution {
-    /// Returns the joint distribution.
+    /// Returns the distribution of the distances of both parts together.
     fn and(mut self, other: Self) -> Self {
         self.max = self.max.max(other.max);
         self.histogram.resize(self.histogram.len().max(other.histogram.len()), 0);

@@ -48,7 +48,7 @@ pub fn compare(
 /// Expected content of an output.
 #[derive(Debug, Clone, Copy)]
 pub struct Expectation<'a> {
-    /// Raw little-endian elements.
+    /// Expected elements, raw and little-endian.
     pub elements: &'a [u8],
     /// Error bound of each element in addition to the tolerance, as little-endian binary64 numbers. A bound that is
     /// missing, negative or not finite counts as 0.
@@ -56,7 +56,7 @@ pub struct Expectation<'a> {
 }
 
 impl<'a> Expectation<'a> {
-    /// Returns the bounds, starting at an element.
+    /// Returns the error bounds from an element on.
     fn bounds_from(self, element: u64) -> Option<&'a [u8]> {
         let from = usize::try_from(element).ok().and_then(|at| at.checked_mul(BOUND_BYTES));
         self.bounds.map(|all| from.and_then(|from| all.get(from..)).unwrap_or_default())
@@ -114,7 +114,7 @@ struct Partial {
     errors: Errors,
     extent: MismatchExtent,
     map: LazyMap,
-    /// Element index in the tensor, actual value, expected value.
+    /// Mismatches: the index of the element in the tensor, the actual value and the expected value.
     mismatches: Vec<(u64, String, String)>,
 }
 
@@ -199,7 +199,7 @@ fn examine<T: Comparable>(
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Judged {
     pub(super) matches: bool,
-    /// |actual − expected| if both are finite.
+    /// |actual − expected|, or `None` unless both values are finite.
     pub(super) error: Option<f64>,
 }
 

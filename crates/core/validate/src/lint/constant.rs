@@ -59,7 +59,7 @@ fn sample<'a, T: Comparable>(seeds: &'a [&'a [u8]]) -> impl Iterator<Item = &'a 
     })
 }
 
-/// Returns a point in as many intervals as possible.
+/// Returns a number that lies in as many of the intervals as possible.
 fn most_accepted(mut intervals: Vec<(f64, f64)>) -> Option<f64> {
     intervals.retain(|(low, high)| low.is_finite() && high.is_finite());
     // Starts are sorted before ends at the same value, because intervals are closed.

@@ -54,7 +54,7 @@ pub enum WeaknessCode {
 pub struct Weakness {
     /// Stable code.
     pub code: WeaknessCode,
-    /// Name of the output with the weak check.
+    /// Name of the output whose check is weak.
     pub output: String,
     /// Description of a useless kernel that would pass, with a remedy.
     pub message: String,
@@ -121,7 +121,7 @@ pub fn needs_more_seeds(elements: u64) -> bool {
     elements < FEW
 }
 
-/// Returns the weakness of an output without expectation.
+/// Returns the weakness of a contract that has no expectation for an output.
 pub fn no_expectation(output: &str) -> Weakness {
     let message = format!(
         "`{output}` has no expectation, so any content passes; give `expected.{output}` as data \

@@ -45,7 +45,7 @@ pub(super) const fn quotient(above: Terms, below: Terms) -> ChipFormula {
 }
 
 impl ChipFormula {
-    /// Restricts the source to these compute capabilities (times 10).
+    /// Restricts the formula to chips of these compute capabilities (times 10).
     pub(super) const fn on(self, first: u32, last: u32) -> Self {
         Self { chips: (first, last), ..self }
     }

@@ -94,17 +94,17 @@ fn table(line: &str) -> Option<TableColumns> {
 #[derive(Default)]
 struct Reader<'a> {
     rows: Vec<Record<'a>>,
-    /// Columns before the section.
+    /// Values of the columns that describe the current launch.
     launch: Option<Vec<Cow<'a, str>>>,
-    /// Number of launches so far.
+    /// Number of launches that were found so far.
     launches: usize,
     process: (Cow<'a, str>, Cow<'a, str>),
     section: &'a str,
-    /// First line and columns of the open table.
+    /// First line and columns of the table that is being parsed.
     open: Option<(usize, TableColumns)>,
     /// Whether the open table is not a table of metrics.
     other: bool,
-    /// Whether the open table has rows.
+    /// Whether the table that is being parsed has rows.
     filled: bool,
     /// Launches without a table, and the line of the first.
     bare: (usize, usize),

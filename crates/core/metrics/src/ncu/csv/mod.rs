@@ -9,12 +9,12 @@ use super::merge::Merged;
 use super::page::Page;
 use crate::text::{Conflict, Notes, Record, Records, TooLong};
 
-/// Maximum number of columns.
+/// Maximum number of columns of a page.
 pub const MAX_COLUMNS: usize = 20_000;
 /// Maximum number of cells of all kernels: 1,800 kernels with every metric of `--set full`.
 pub const MAX_CELLS: usize = 4_000_000;
 
-/// Parsed pages of a report.
+/// Content of the pages of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NcuReport {
     /// Kinds of the pages; files may be concatenated.
@@ -27,7 +27,7 @@ pub struct NcuReport {
     pub notes: Vec<String>,
 }
 
-/// Kind of a page.
+/// Kind of a page of Nsight Compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NcuPage {
     /// `--page raw`: a row per kernel, a column per metric.
@@ -108,13 +108,13 @@ pub enum NcuCsvError {
         /// Line of the header.
         line: usize,
     },
-    /// There are too many cells.
+    /// The pages have too many cells.
     #[error(
         "line {line}: more than {MAX_CELLS} cells; export fewer kernels (`--launch-count`) or \
          fewer metrics (`--metrics`)"
     )]
     TooManyCells { line: usize },
-    /// A field exceeds the limit.
+    /// A field is longer than the limit.
     #[error("line {line}: a field is longer than 64 KiB")]
     FieldTooLong { line: usize },
     /// The numbers are from different locales.
@@ -123,9 +123,9 @@ pub enum NcuCsvError {
          variable LC_ALL=C"
     )]
     MixedLocales {
-        /// A cell with a decimal point.
+        /// Description of a cell with a decimal point.
         dot: String,
-        /// A cell with a decimal comma.
+        /// Description of a cell with a decimal comma.
         comma: String,
     },
     /// A number is ambiguous.
@@ -135,9 +135,9 @@ pub enum NcuCsvError {
     )]
     Ambiguous {
         line: usize,
-        /// Column or metric.
+        /// Name of the column or metric.
         column: String,
-        /// The number.
+        /// Text of the ambiguous number.
         cell: String,
     },
 }
@@ -242,7 +242,7 @@ fn no_header(text: &str) -> NcuCsvError {
     }
 }
 
-/// Positions of the columns.
+/// Columns of a page and their positions.
 #[derive(Debug)]
 pub(super) struct Columns<'a> {
     pub(super) names: Vec<Cow<'a, str>>,

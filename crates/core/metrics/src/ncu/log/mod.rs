@@ -10,7 +10,7 @@ const MAX_KEPT: usize = 10_000;
 /// Maximum number of characters that are kept of a line.
 const MAX_TEXT: usize = 400;
 
-/// Content of a log.
+/// Content of a log of Nsight Compute.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NcuLog {
     /// Profiled kernels by their names in the log (long names are truncated), with the number of

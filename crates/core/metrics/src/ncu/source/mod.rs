@@ -15,10 +15,10 @@ const MAX_VALUES: usize = 1_000_000;
 /// Maximum number of characters of a line of code.
 const MAX_CODE: usize = 400;
 
-/// Columns that are not counters.
+/// Columns of a source page that are not counters.
 const DESCRIPTION: [&str; 5] = ["#", "Address", "Source", "File", "Line"];
 
-/// Counters of each line of code.
+/// Source page of Nsight Compute: counters of each line of code.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SourcePage {
     /// Kernels, in the order of the file.
@@ -32,7 +32,7 @@ pub struct SourcePage {
 pub struct SourcePageKernel {
     /// Name of the kernel in the tool's output.
     pub kernel: String,
-    /// Lines of code with counters, in their order.
+    /// Lines of code with their counters, in the order of the page.
     pub lines: Vec<SourceLine>,
 }
 
@@ -45,13 +45,13 @@ pub struct SourceLine {
     /// Address of the instruction, if the page contains it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// The code.
+    /// Text of the line.
     pub source: String,
     /// Counters by the names of their columns. Counters without a number are absent.
     pub counters: BTreeMap<String, f64>,
 }
 
-/// Returns whether a text looks like a source page.
+/// Returns whether a text looks like a source page of Nsight Compute.
 pub fn looks_like_source(text: &str) -> bool {
     text.contains("Source") && Records::have(text, header)
 }

@@ -14,7 +14,7 @@ use super::{console, json, messages};
 use crate::text::{Notes, Record, Records, TableColumns, TooLong};
 use warpgauge_model::Unavailable;
 
-/// Maximum number of rows of all tables.
+/// Maximum number of rows of all tables together.
 pub const MAX_ROWS: usize = 4_000_000;
 /// Maximum number of rows of all other tables.
 const MAX_LISTED: usize = 1_000_000;
@@ -76,7 +76,7 @@ pub enum NsysError {
         /// Content of the table.
         what: String,
     },
-    /// Sizes have no unit.
+    /// The sizes in a table have no unit.
     #[error(
         "line {line}: this is a table of gpumemsizesum without units, as Nsight Systems 2020.4 \
          writes it; export it with a newer version: `nsys stats --format csv --report \
@@ -93,7 +93,7 @@ pub enum NsysError {
         line: usize,
         column: String,
     },
-    /// The unit is that of another quantity.
+    /// The unit of a column belongs to another quantity.
     #[error("line {line}, {column}: the header's unit is not that of a {what}; export again")]
     WrongUnit {
         line: usize,
@@ -245,7 +245,7 @@ struct Open {
     table: Table,
     columns: Vec<Column>,
     line: usize,
-    /// Whether an empty line followed the last row.
+    /// Whether an empty line followed the last row of the table.
     empty: bool,
 }
 
@@ -255,7 +255,7 @@ struct Reader {
     report: NsysReport,
     trace: Trace,
     notes: Notes,
-    /// The report by its name, if it has one.
+    /// Content of the current report, if its name is known.
     known: Option<Known>,
     table: Option<Open>,
     /// The first table that is not supported: its line and its content.

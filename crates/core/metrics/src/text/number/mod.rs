@@ -10,16 +10,16 @@ pub(crate) const OUT_OF_BOUNDS: &str = "the tool gave a number that is too large
 /// The decimal separator of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Convention {
-    /// No cell shows the separator.
+    /// No cell of the file shows which separator is used.
     #[default]
     Unknown,
-    /// A dot.
+    /// The decimal separator is a dot.
     Dot,
-    /// A comma.
+    /// The decimal separator is a comma.
     Comma,
 }
 
-/// A number in a file, with its position.
+/// A cell of a file that contains a number, with its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cell<'a> {
     pub(crate) text: &'a str,
@@ -41,11 +41,11 @@ pub(crate) struct Conflict {
 pub(crate) enum Value {
     /// A finite number.
     Number(f64),
-    /// The tool has no value, for this reason.
+    /// The tool reported no value, for this reason.
     Missing(&'static str),
     /// The number is ambiguous.
     Ambiguous,
-    /// Any other text.
+    /// The cell contains other text.
     Text,
 }
 
@@ -58,7 +58,7 @@ impl Convention {
     }
 }
 
-/// The separators that the cells so far show.
+/// Decimal separators that the cells read so far show.
 #[derive(Debug, Default)]
 pub(crate) struct Shown {
     dot: Option<String>,
@@ -101,7 +101,7 @@ impl Shown {
     }
 }
 
-/// Parses a cell.
+/// Parses a cell according to the file's decimal separator.
 pub(crate) fn value(cell: &str, convention: Convention) -> Value {
     let cell = cell.trim();
     // Large pages have millions of cells, and nearly all of them begin with a digit.

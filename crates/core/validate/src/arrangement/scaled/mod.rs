@@ -27,7 +27,7 @@ const SAME_SCALE: f64 = 1.0 / 4096.0;
 /// rounding tie; truncation changes half of them.
 const MOST_STEPS: f64 = 0.25;
 
-/// Allowance for the rounding of binary64.
+/// Factor on tolerances that allows for the rounding of binary64.
 const ROUNDING: f64 = 1.0 + 1e-9;
 
 /// Numbers of a quantised tensor, with their scales.
