@@ -120,7 +120,10 @@ pub(super) fn check(
         }
         for other in std::iter::once(name).chain(&how.along).chain(how.output_of_scales(args)) {
             if !arranged.insert(other) {
-                let message = format!("`{}` is arranged twice", quoted(other));
+                let message = format!(
+                    "several entries of `compare_as` arrange the rows of `{}`; name it in only one",
+                    quoted(other)
+                );
                 mistakes.add(one.path.clone(), FailureCode::ConflictingFields, message);
             }
         }

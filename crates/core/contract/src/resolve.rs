@@ -295,7 +295,10 @@ impl Scope<'_> {
         let Some(arg) = self.args.iter().find(|arg| arg.name == name) else {
             let known: Vec<&str> = self.args.iter().take(20).map(|arg| arg.name.as_str()).collect();
             let known = quoted(&known.join(", "));
-            return Err(format!("no argument `{}`; there are {known}", quoted(name)));
+            return Err(format!(
+                "there is no argument `{}`; the arguments are {known}",
+                quoted(name)
+            ));
         };
         match variable {
             Variable::Scalar(_) => scalar_in_expression(arg),
@@ -308,7 +311,7 @@ impl Scope<'_> {
             Variable::Size(_) => shape_of(arg)?
                 .iter()
                 .try_fold(1i128, |size, &extent| size.checked_mul(i128::from(extent)))
-                .ok_or_else(|| format!("the size of `{}` does not fit 128 bits", quoted(name))),
+                .ok_or_else(|| format!("the size of `{}` does not fit in 128 bits", quoted(name))),
             Variable::Rank(_) => Ok(shape_of(arg)?.len() as i128),
         }
     }
@@ -317,7 +320,7 @@ impl Scope<'_> {
 fn shape_of(arg: &ArgSpec) -> Result<&[u64], String> {
     match &arg.tensor_spec {
         Some(spec) if !spec.open.is_empty() => Err(format!(
-            "the shape of `{}` is not known yet: an expression in a shape may use the arguments before it",
+            "the shape of `{}` is not known yet: an expression in a shape may only use earlier arguments",
             quoted(&arg.name)
         )),
         Some(spec) => Ok(&spec.shape),

@@ -34,7 +34,7 @@ pub fn validation_error(name: &str, comparison: &Comparison) -> Option<String> {
     if let Some(outliers) = tolerance.outliers {
         let _ = write!(
             text,
-            " (for a share of {} of them atol {})",
+            " (for a share of {} of the elements, atol {})",
             number(outliers.share),
             number(outliers.atol)
         );

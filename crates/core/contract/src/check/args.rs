@@ -46,7 +46,10 @@ pub(super) fn check(
 /// Checks that all arrays of pointers together are not too long.
 pub(super) fn check_pointer_total(args: &[ArgSpec], path: &str, mistakes: &mut Mistakes) {
     mistakes.require(launches::pointers_fit(args), path, FailureCode::TooLarge, || {
-        format!("arrays of more than {} pointers in total", launches::MAX_POINTERS)
+        format!(
+            "the arrays of pointers have more than {} pointers in total",
+            launches::MAX_POINTERS
+        )
     });
 }
 
@@ -384,13 +387,13 @@ pub(super) fn check_data(
         return;
     }
     if let Some(dtype) = data.dtype.filter(|&dtype| dtype != spec.dtype) {
-        let message = format!("the data is {dtype}, the tensor {}", spec.dtype);
+        let message = format!("the data is {dtype}, but the tensor is {}", spec.dtype);
         mistakes.add(format!("{path}.dtype"), FailureCode::DtypeMismatch, message);
         return;
     }
     if let Some(shape) = data.shape.as_ref().filter(|&shape| *shape != spec.shape) {
         let message = format!(
-            "the data has shape {}, the tensor {}",
+            "the data has shape {}, but the tensor has shape {}",
             shape::shown(shape),
             shape::shown(&spec.shape)
         );

@@ -413,7 +413,7 @@ fn same_arguments(
         FailureCode::DifferentArguments,
         || {
             format!(
-                "has {} tensors, the reference {}; leave `args` out to take the reference's",
+                "has {} tensors, but the reference has {}; leave `args` out to take the reference's",
                 own.len(),
                 theirs.len()
             )

@@ -57,7 +57,7 @@ where
 {
     if text.len() > MAX_LENGTH {
         let message = format!(
-            "an expression may have at most {MAX_LENGTH} bytes, this one has {}",
+            "an expression may have at most {MAX_LENGTH} bytes; this one has {}",
             text.len()
         );
         return Err(ExprError { position: 0, message, text: text.chars().take(40).collect() });
@@ -158,8 +158,9 @@ where
 
     fn function(&mut self, name: &str, position: usize) -> Step<i128> {
         if !["ceil_div", "cdiv", "min", "max"].contains(&name) {
-            let message =
-                format!("no function `{name}`; there are ceil_div (or cdiv), min and max");
+            let message = format!(
+                "there is no function `{name}`; the functions are ceil_div (or cdiv), min and max"
+            );
             return Err((position, message));
         }
         self.expect('(')?;
@@ -226,7 +227,7 @@ fn floor_div(left: i128, right: i128, position: usize) -> Step<i128> {
 }
 
 fn overflow(position: usize) -> (usize, String) {
-    (position, "the result does not fit 128 bits".to_owned())
+    (position, "the result does not fit in 128 bits".to_owned())
 }
 
 #[cfg(test)]

@@ -118,7 +118,8 @@ impl Values<'_> {
             return Ok(StepArgument::Given(self.meant[index], offset));
         }
         let number = self.number(text).map_err(|error| (FailureCode::InvalidExpression, error))?;
-        let out_of_range = || (FailureCode::OutOfRange, format!("{number} does not fit 64 bits"));
+        let out_of_range =
+            || (FailureCode::OutOfRange, format!("{number} does not fit in 64 bits"));
         let small = i64::try_from(number).map(Value::from);
         let number = small.or_else(|_| u64::try_from(number).map(Value::from));
         number.map(StepArgument::Number).map_err(|_| out_of_range())
@@ -140,7 +141,7 @@ impl Values<'_> {
             Some(offset) => Ok(Some((index, offset))),
             None => {
                 let message = format!(
-                    "element {offset} of `{}`, which has {elements} (from `{}`)",
+                    "element {offset} of `{}`, which has only {elements} elements (from `{}`)",
                     quoted(name.trim()),
                     quoted(text)
                 );

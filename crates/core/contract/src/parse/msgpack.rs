@@ -57,7 +57,7 @@ fn describe(error: &rmp_serde::decode::Error) -> ParseError {
             format!("invalid type: found marker {marker:?}"),
         ),
         Error::OutOfRange => {
-            ParseError::new(FailureCode::InvalidValue, "the number does not fit the field")
+            ParseError::new(FailureCode::InvalidValue, "the number does not fit in the field")
         }
         Error::LengthMismatch(expected) => ParseError::new(
             FailureCode::WrongType,

@@ -115,7 +115,7 @@ pub(super) fn expand(
     mistakes: &mut Mistakes,
 ) -> Vec<SweepAxis> {
     mistakes.require((1..=MAX_AXES).contains(&axes.len()), "axes", FailureCode::Axes, || {
-        format!("a sweep has 1 to {MAX_AXES} axes, this one has {}", axes.len())
+        format!("a sweep may have 1 to {MAX_AXES} axes; this one has {}", axes.len())
     });
     let axes = axes.iter().take(MAX_AXES);
     axes.map(|(name, given)| {
@@ -158,7 +158,10 @@ fn expand_one(
         }
         if let AxisValue::Text(text) = value {
             mistakes.require(text.len() <= MAX_TEXT_BYTES, at(), FailureCode::TooLong, || {
-                format!("a string has at most {MAX_TEXT_BYTES} bytes, this one has {}", text.len())
+                format!(
+                    "a string may have at most {MAX_TEXT_BYTES} bytes; this one has {}",
+                    text.len()
+                )
             });
         }
     }

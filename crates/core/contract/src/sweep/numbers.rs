@@ -98,7 +98,7 @@ impl Scalars {
         let number = match (i64::try_from(number), u64::try_from(number)) {
             (Ok(number), _) => Value::from(number),
             (_, Ok(number)) => Value::from(number),
-            _ => return Err(wrong(format!("`{text}` is {number}, which does not fit 64 bits"))),
+            _ => return Err(wrong(format!("`{text}` is {number}, which does not fit in 64 bits"))),
         };
         if let Some(value) = value {
             *value = number;

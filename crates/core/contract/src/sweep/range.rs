@@ -31,7 +31,10 @@ pub(super) fn too_many(limit: usize) -> String {
 
 fn range(text: &str, first: &str, rest: &str, limit: usize) -> Result<Vec<AxisValue>, String> {
     if text.len() > MAX_LENGTH {
-        return Err(format!("a range has at most {MAX_LENGTH} bytes, this one has {}", text.len()));
+        return Err(format!(
+            "a range may have at most {MAX_LENGTH} bytes; this one has {}",
+            text.len()
+        ));
     }
     let (last, step) = match rest.split_once("by") {
         Some((last, step)) => (last, step.trim()),
@@ -95,7 +98,7 @@ impl Decimal {
 }
 
 fn too_large() -> String {
-    "the number does not fit 64 bits".to_owned()
+    "the number does not fit in 64 bits".to_owned()
 }
 
 fn number(text: &str) -> Result<Decimal, String> {

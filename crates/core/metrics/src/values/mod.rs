@@ -11,7 +11,7 @@ use super::launch::DeviceLaunch;
 use super::select::Selection;
 use super::types::{Conditions, DeviceMetrics, MetricSource};
 
-const EMULATOR_ONLY: &str = "NVIDIA's tools have no such metric";
+const EMULATOR_ONLY: &str = "NVIDIA's tools do not report such a metric";
 const NO_REQUESTS: &str = "the kernel makes no such request";
 
 /// Metrics that a tool collected for one kernel.
