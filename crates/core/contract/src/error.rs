@@ -53,7 +53,7 @@ impl Mistakes {
         Self { found: Vec::new(), limit: limit.max(1) }
     }
 
-    /// Returns whether the limit is reached, so that further checks are pointless.
+    /// Returns whether the limit is reached, so that no more checks are necessary.
     pub(super) fn full(&self) -> bool {
         self.found.len() >= self.limit
     }

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of an output that is kept as a shared tensor of the caller, like those of `POST /tensors`.
+/// Settings of an output that is kept as a shared tensor of the caller. The fields have the same meaning as in
+/// `POST /tensors`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeepOutput {

@@ -82,7 +82,8 @@ pub enum CodeForm {
     Absent,
 }
 
-/// File extensions of kernels, each with the type of such a file unless its text shows another.
+/// File extensions of kernels, each with the type of kernel that such a file contains unless its text shows
+/// another type.
 pub const FILE_EXTENSIONS: [(&str, KernelType); 6] = [
     ("cu", KernelType::Cuda),
     ("cuh", KernelType::Cuda),

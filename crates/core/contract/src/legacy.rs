@@ -37,7 +37,8 @@ pub(super) fn default_timeout() -> f64 {
 }
 
 impl From<LegacyCompareRequest> for CompareRequest {
-    /// Converts to a comparison. Everything except the kernels has a comparison's defaults.
+    /// Converts to a comparison of the two sources. Settings that this request does not contain have a
+    /// comparison's defaults.
     fn from(request: LegacyCompareRequest) -> Self {
         let kernel = |source: String, kernel_type| KernelCode {
             source_code: Some(source),

@@ -113,7 +113,7 @@ pub fn resolve_call(
     call.ok_or_else(Vec::new)
 }
 
-/// Like [`resolve_call`], but adds the mistakes to a list.
+/// Resolves a call as [`resolve_call`] does, but adds the mistakes to a list.
 pub(super) fn call_of(
     kernel: &KernelCode,
     args: &[ArgSpec],

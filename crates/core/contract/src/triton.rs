@@ -51,7 +51,8 @@ impl KernelCode {
         kernel
     }
 
-    /// Like [`KernelCode::as_reference`], but keeps the run-time arguments that this kernel lists.
+    /// Completes this kernel with the run-time arguments of another kernel, as [`KernelCode::as_reference`] does, but
+    /// keeps the run-time arguments that this kernel lists.
     pub fn beside(mut self, other: &IoContract, other_kind: KernelType) -> Self {
         let kind = self.kernel_type;
         let own = self.io.take().unwrap_or_default();

@@ -195,9 +195,9 @@ pub struct Comparison {
     /// all. Also absent for outputs that a device compares in parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mismatch_map: Option<MismatchMap>,
-    /// Whether every number in the output is exact in float16, although the element type is wider and the reference's
-    /// numbers need more bits. Such an output fails. The check applies if `basis` is `inner_rounding` and `rtol` is
-    /// at most 0.002, as for TF32, because that tolerance would accept results in float16.
+    /// Whether every number in the output is exact in float16, although the element type is wider and most of the
+    /// reference's numbers need more bits. Such an output fails. The check applies if `basis` is `inner_rounding` and
+    /// `rtol` is at most 0.002, as for TF32, because that tolerance would accept results in float16.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub half_precision: bool,
     /// Number of elements that were never written, because they still hold the filling.

@@ -12,10 +12,10 @@ use warpgauge_tensor::element::Element;
 const APART: f64 = 1.0 / 16384.0;
 
 impl Comparison {
-    /// Fails an output in which every value is exact in float16, although the expected values are not and the element
-    /// type is wider. Only the tolerance of a reference that rounds internally accepts such an output. The check
-    /// leaves out references that round to fewer bits than float16, e.g. to bfloat16: their relative tolerance is
-    /// wide, and a result in float16 is as precise. The contents may be samples of the whole.
+    /// Fails an output in which every value is exact in float16, although most of the expected values are not and the
+    /// element type is wider. Only the tolerance of a reference that rounds internally accepts such an output. The
+    /// check leaves out references that round to fewer bits than float16, e.g. to bfloat16: their relative tolerance
+    /// is wide, and a result in float16 is as precise. The contents may be samples of the whole.
     pub fn refuse_half(&mut self, dtype: Dtype, actual: &[u8], expected: &[u8]) {
         let is_of_tf32 = self.tolerance.basis == ToleranceBasis::InnerRounding
             && self.tolerance.computes_in.is_none()

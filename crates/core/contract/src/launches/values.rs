@@ -125,7 +125,8 @@ impl Values<'_> {
         number.map(StepArgument::Number).map_err(|_| out_of_range())
     }
 
-    /// Returns the index of the tensor and the element that a text such as `x + 2*n` names; `None` if it names no tensor.
+    /// Returns the index of the tensor and the element that a text such as `x + 2*n` names. Returns `None` if it names
+    /// no tensor.
     pub(super) fn element(&self, text: &str) -> Result<Option<(usize, u64)>, ValueError> {
         let Some((name, offset)) = text.split_once('+') else { return Ok(None) };
         let index = (self.index_of)(name.trim());

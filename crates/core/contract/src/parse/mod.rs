@@ -114,7 +114,7 @@ impl std::error::Error for ParseError {}
 /// Maximum number of values in a body of number arrays. Each takes 8 bytes in memory.
 const MAX_ARRAY_VALUES: usize = 1 << 28;
 
-/// Like [`parse`], but with up to [`MAX_ARRAY_VALUES`] values. It is meant for types whose lists
+/// Parses a body as [`parse`] does, but accepts up to [`MAX_ARRAY_VALUES`] values. It is meant for types whose lists
 /// take little more memory than their text.
 pub fn parse_arrays<T: DeserializeOwned>(
     format: BodyFormat,
@@ -136,8 +136,8 @@ pub fn parse<T: DeserializeOwned>(format: BodyFormat, bytes: &[u8]) -> Result<T,
     parse_adapted(format, bytes, &mut |_| Ok(()))
 }
 
-/// Like [`parse`], for a request that may be written for the CUDA Evaluation Server. Unknown fields are ignored and
-/// missing fields get the defaults of that server. The request has a warning for each.
+/// Parses a request that may be written for the CUDA Evaluation Server. Unknown fields are ignored and missing
+/// fields get the defaults of that server. The request has a warning for each.
 pub fn parse_compatible<T: Compatible>(format: BodyFormat, bytes: &[u8]) -> Result<T, ParseError> {
     let mut adapter = Adapter::default();
     let mut request: T =

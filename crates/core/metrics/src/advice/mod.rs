@@ -162,8 +162,8 @@ impl Launched<'_> {
         Some(Evidence { metric: id.to_owned(), value, unit })
     }
 
-    /// Returns the fraction of its peak at which the busiest memory level is used; `None` if
-    /// unknown.
+    /// Returns the utilisation of the busiest memory level as a fraction of its peak. Returns
+    /// `None` if it is not known.
     fn memory_use(&self) -> Option<f64> {
         let levels = self.roofline.map_or(&[][..], |roofline| &roofline.memory);
         let rates = levels.iter().filter_map(|level| level.fraction);

@@ -80,7 +80,8 @@ impl ChipFormula {
         self.has(capability) && !(self.discrete && shares_memory)
     }
 
-    /// Like [`ChipFormula::fits`], but regardless of whether the chip has dedicated memory.
+    /// Returns whether the formula applies to chips of this compute capability (times 10),
+    /// regardless of whether they have dedicated memory.
     pub fn has(&self, capability: u32) -> bool {
         let capability = match same_chip(capability) {
             UNKNOWN => return self.chips.1 >= VOLTA,

@@ -87,8 +87,8 @@ const QUOTIENTS: [&str; 5] = [
     "flop_count",
 ];
 
-/// Returns the reason why a metric of the catalogue is not available on the emulated device; `None`
-/// if it is available.
+/// Returns the reason why a metric of the catalogue is not available on the emulated device.
+/// Returns `None` if it is available.
 pub fn not_emulated(id: &str) -> Option<&'static str> {
     let counted = COUNTED.contains(&id) || weights(id).is_some() || QUOTIENTS.contains(&id);
     (!counted && !DeviceLaunch::follows(id)).then_some(NO_CLOCK)

@@ -155,8 +155,8 @@ fn is_bytes(base: &str) -> bool {
 }
 
 impl Expected {
-    /// Returns a description of the expected unit if a unit does not fit the metric; `None` if it
-    /// does.
+    /// Returns a description of the expected unit if a unit does not fit the metric. Returns `None`
+    /// if it does.
     pub(super) fn against_unit(&self, dimension: Dimension) -> Option<&'static str> {
         let (fits, what) = match self.kind? {
             Kind::Time => (dimension == Dimension::Time, "not a time"),
@@ -175,8 +175,8 @@ impl Expected {
         (!fits).then_some(what)
     }
 
-    /// Returns the reason why a value, in base units, is impossible for the metric; `None` if it is
-    /// possible.
+    /// Returns the reason why a value, in base units, is impossible for the metric. Returns `None`
+    /// if it is possible.
     pub(super) fn against_value(&self, value: f64) -> Option<String> {
         let most = match self.kind {
             Some(Kind::Share) => MOST_OF_A_WHOLE,

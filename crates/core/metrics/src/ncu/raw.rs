@@ -1,5 +1,5 @@
-//! Parses the raw page: the record after the header contains the units, and each of the others is a
-//! kernel.
+//! Parses the raw page. The record after the header contains the units, and each record after it
+//! describes a kernel.
 
 use super::csv::{Columns, NcuCsvError};
 use super::expected::{Expected, expected};

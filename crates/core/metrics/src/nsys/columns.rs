@@ -120,7 +120,7 @@ const UNITS: [(&str, f64, Quantity); 30] = [
 /// Columns of time summaries. A table with another column is not a summary.
 const SUMMARY: [&str; 7] = ["time (%)", "total", "avg", "med", "min", "max", "stddev"];
 
-/// Returns the columns of a header and the kind of its table; `None` for anything else.
+/// Returns the columns of a header and the kind of its table. Returns `None` for anything else.
 pub(super) fn header(record: &Record<'_>) -> Option<(Table, Vec<Column>)> {
     if record.broken || !(4..=MAX_COLUMNS).contains(&record.fields.len()) {
         return None;

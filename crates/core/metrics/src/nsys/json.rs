@@ -24,8 +24,8 @@ pub(super) fn begins(line: &str) -> bool {
 /// Columns of a row with their cells, in their order.
 struct Row(Vec<(String, String)>);
 
-/// Returns the first row's columns as a header; `None` if the text does not begin with an array of
-/// objects.
+/// Returns the first row's columns as a header. Returns `None` if the text does not begin with an
+/// array of objects.
 pub(super) fn first(text: &str) -> Option<Record<'static>> {
     let start = text.trim_start().strip_prefix('[')?.trim_start();
     let mut objects = serde_json::Deserializer::from_str(start).into_iter::<Row>();

@@ -38,7 +38,7 @@ pub(super) fn rank(problem: &Unavailable) -> u8 {
     }
 }
 
-/// Returns the problem in a message of the tool; `None` for any other line.
+/// Returns the problem in a message of the tool. Returns `None` for any other line.
 pub(super) fn problem(line: &str) -> Option<(Cause, Unavailable)> {
     let line = line.trim();
     let skipped = line.strip_prefix("SKIPPED:");

@@ -1,4 +1,5 @@
-//! Names of reports: those about CUDA, and the others with their content.
+//! Names of the reports of `nsys stats`: reports about CUDA, and other reports with descriptions of
+//! their content.
 
 /// Content of a report of `nsys stats`, known from the report's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,8 +90,8 @@ fn other(name: &str) -> Option<&'static str> {
     OTHERS.iter().find(|(part, _)| name.contains(part)).map(|(_, what)| *what)
 }
 
-/// Returns the content of a file that `nsys stats --output` named, e.g. `report1_osrt_sum.csv`;
-/// `None` for other files.
+/// Returns the content of a file that `nsys stats --output` named, e.g. `report1_osrt_sum.csv`.
+/// Returns `None` for other files.
 pub(super) fn file(name: &str) -> Option<Known> {
     let stem = name.rsplit(['/', '\\']).next()?.split('.').next()?;
     let ends = |report: &&str| {

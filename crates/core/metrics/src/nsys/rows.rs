@@ -132,8 +132,8 @@ impl Fields<'_> {
         }
     }
 
-    /// Returns a number in base units; `None` if the column or its value is absent. `unit` is used
-    /// for columns without a unit.
+    /// Returns a number in base units. Returns `None` if the column or its value is absent. `unit`
+    /// is used for columns without a unit.
     fn scaled(
         &self,
         name: &str,

@@ -30,7 +30,7 @@ impl Timeline {
         times.timeline()
     }
 
-    /// Returns busy time as a percentage of the span; `None` for a span of 0.
+    /// Returns busy time as a percentage of the span. Returns `None` for a span of 0.
     pub fn utilisation_pct(&self) -> Option<f64> {
         (self.span > 0.0).then(|| 100.0 * self.busy / self.span)
     }

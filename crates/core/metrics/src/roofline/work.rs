@@ -82,7 +82,7 @@ pub(super) fn rates(seconds: f64, compute: &mut [ComputeRoof], memory: &mut [Mem
     }
 }
 
-/// Returns a point for every pair of a used precision and a used level.
+/// Returns a point for every pair of a precision and a memory level that the kernel uses.
 pub(super) fn points(compute: &[ComputeRoof], memory: &[MemoryRoof]) -> Vec<RooflinePoint> {
     let mut points = Vec::new();
     for roof in compute {

@@ -137,7 +137,8 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// Returns the fields of a record; `None` if a quote is unclosed, or text follows a closing quote.
+/// Returns the fields of a record. Returns `None` if a quote is unclosed, or text follows a closing
+/// quote.
 fn fields(text: &str, separator: char) -> Option<Vec<Cow<'_, str>>> {
     let mut fields = Vec::new();
     let mut rest = text;

@@ -11,7 +11,7 @@ const MIN_DASHES: usize = 3;
 pub(crate) struct TableColumns(Vec<(usize, usize)>);
 
 impl TableColumns {
-    /// Returns the columns of a line like `---- ------ ----`; `None` for other lines.
+    /// Returns the columns of a line like `---- ------ ----`. Returns `None` for other lines.
     pub(crate) fn of(line: &str) -> Option<Self> {
         let line = line.trim_end();
         if !line.trim_start().starts_with("---") || !line.bytes().all(|b| b == b'-' || b == b' ') {

@@ -74,8 +74,8 @@ impl<'a> Expectation<'a> {
 /// Size of a bound, bytes.
 const BOUND_BYTES: usize = 8;
 
-/// Like [`compare`], but with error bounds. Also returns the launch's trace of the filling, which can be added to
-/// other traces.
+/// Compares as [`compare`] does, but with error bounds. Also returns the launch's trace of the filling, which can be
+/// added to other traces.
 pub fn compare_traced(
     dtype: Dtype,
     shape: &[u64],
@@ -213,7 +213,7 @@ pub(super) fn judge<T: Comparable>(
     judge_within(actual, expected, tolerance, 0.0)
 }
 
-/// Like [`judge`], with an error bound in addition to the tolerance.
+/// Applies the rule of [`compare`] to one pair of elements, with an error bound in addition to the tolerance.
 #[inline]
 fn judge_within<T: Comparable>(
     actual: T,

@@ -138,7 +138,7 @@ pub fn parse_stats(text: &str) -> Result<NsysReport, NsysError> {
     parse(text, None)
 }
 
-/// Like [`parse_stats`], for a file whose name may identify its report.
+/// Parses the tables of a file as [`parse_stats`] does. The file's name may identify the report.
 ///
 /// # Errors
 /// See [`NsysError`].

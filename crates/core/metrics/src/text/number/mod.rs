@@ -190,8 +190,8 @@ impl<'a> Digits<'a> {
         self.mantissa.contains(['.', ','])
     }
 
-    /// Returns the decimal separator that this number alone shows; `None` if it is not a number in
-    /// any locale.
+    /// Returns the decimal separator that this number alone shows. Returns `None` if it is not a
+    /// number in any locale.
     fn convention(&self) -> Option<Convention> {
         let dots = self.mantissa.matches('.').count();
         let commas = self.mantissa.matches(',').count();
