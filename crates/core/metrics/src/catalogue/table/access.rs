@@ -21,15 +21,15 @@ metrics! {
         "Sectors that loads from and stores to global memory touch, each once per request.",
         [metric(L2_SECTORS)], [at(F::AccessPattern, "l2_theoretical_sectors_global")];
     l2_sectors_global_ideal, Sectors, AccessPattern,
-        "Sectors that these accesses would touch if the threads of each request used adjacent \
+        "Sectors that loads and stores would touch if the threads of each request used adjacent \
          addresses.",
         [metric(L2_IDEAL)], [at(F::AccessPattern, "l2_theoretical_sectors_global_ideal")];
-    l2_sectors_global_excessive, Sectors, AccessPattern, "Touched sectors beyond the ideal.",
+    l2_sectors_global_excessive, Sectors, AccessPattern, "Touched sectors in excess of the ideal.",
         [difference(L2_SECTORS, L2_IDEAL),
          metric("derived__memory_l2_theoretical_sectors_global_excessive")],
         [at(F::AccessPattern, "l2_theoretical_sectors_global_excessive")];
     l2_sectors_global_excess, Ratio, AccessPattern,
-        "Share of the touched sectors that is beyond the ideal.",
+        "Share of the touched sectors that exceeds the ideal number.",
         [quotient(&[(L2_SECTORS, 1.0), (L2_IDEAL, -1.0)], &[(L2_SECTORS, 1.0)])],
         [at(F::AccessPattern, "l2_excess_frac")];
     shared_load_conflicts, Conflicts, AccessPattern,
@@ -94,9 +94,9 @@ metrics! {
         [sum(&["l1tex__t_bytes_pipe_lsu_mem_local_op_ld.sum",
                "l1tex__t_bytes_pipe_lsu_mem_local_op_st.sum"])], [];
     spill_instructions, Instructions, AccessPattern,
-        "Warp instructions that spill registers or reload them.",
+        "Warp instructions that spill or reload registers.",
         [metric("sass__inst_executed_register_spilling")], [];
     spill_requests, Requests, AccessPattern,
-        "Requests of warps to local memory that spill registers or reload them.",
+        "Requests of warps to local memory that spill or reload registers.",
         [metric("derived__local_spilling_requests")], [];
 }

@@ -6,7 +6,7 @@ use crate::catalogue::{FieldGroup as F, MetricInfo, MetricUnit};
 
 metrics! {
     waves_per_sm, Waves, Occupancy,
-        "How often all multiprocessors must be filled with blocks to run the grid.",
+        "Number of times that all multiprocessors must be filled with blocks to run the grid.",
         [metric("launch__waves_per_multiprocessor")],
         [at(F::Detailed, "waves_per_sm"), at(F::Occupancy, "waves_per_sm")];
     occupancy_limit_registers, Blocks, Occupancy,

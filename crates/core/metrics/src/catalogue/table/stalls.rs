@@ -48,7 +48,7 @@ stalls! {
     stall_not_selected, "not_selected", "Warps that could have issued, while the scheduler chose \
                                          another one.",
         [], [at(F::Stall, "stall_not_selected_pct")];
-    stall_selected, "selected", "Warps that issued.",
+    stall_selected, "selected", "Warps that issued an instruction.",
         [], [];
     stall_wait, "wait", "Warps that waited for an instruction of fixed latency.",
         [], [];
@@ -76,8 +76,8 @@ stalls! {
         [until(90)], [];
     stall_gmma, "gmma", "Warps that waited for a tensor instruction of their warp group.",
         [on(90, 90)], [];
-    stall_sleeping, "sleeping", "Warps that slept.",
+    stall_sleeping, "sleeping", "Warps of which all threads were blocked, had yielded or slept.",
         [], [];
-    stall_misc, "misc", "Warps that waited for something else.",
+    stall_misc, "misc", "Warps that waited for another reason.",
         [], [];
 }

@@ -7,26 +7,26 @@ use crate::catalogue::{FieldGroup as F, MetricInfo, MetricUnit};
 
 metrics! {
     compute_memory_throughput, Percent, SpeedOfLight,
-        "Busiest unit of the GPU, compute or memory, in percent of its peak.",
+        "Throughput of the GPU's busiest unit, compute or memory, in percent of its peak.",
         [metric("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed").until(120)],
         [at(F::SpeedOfLight, "compute_memory_throughput_pct"),
          at(F::SpeedOfLight, "compute_throughput_pct")];
     sm_throughput, Percent, SpeedOfLight,
-        "Busiest unit of the multiprocessors, in percent of its peak.",
+        "Throughput of the multiprocessors' busiest unit, in percent of its peak.",
         [metric("sm__throughput.avg.pct_of_peak_sustained_elapsed")],
         [at(F::SpeedOfLight, "sm_throughput_pct")];
     gpu_dram_throughput, Percent, SpeedOfLight,
-        "Path from the GPU to device memory, in percent of its peak.",
+        "Throughput of the path from the GPU to device memory, in percent of its peak.",
         [metric("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed").discrete()],
         [at(F::SpeedOfLight, "gpu_dram_throughput_pct"),
          at(F::SpeedOfLight, "memory_throughput_pct")];
     dram_throughput, Percent, SpeedOfLight,
-        "Device memory, in percent of its peak.",
+        "Throughput of device memory, in percent of its peak.",
         [metric("dram__throughput.avg.pct_of_peak_sustained_elapsed").discrete()],
         [at(F::SpeedOfLight, "dram_throughput_pct")];
-    l1_hit_rate, Percent, Detailed, "Sectors found in L1.",
+    l1_hit_rate, Percent, Detailed, "Sectors that accesses find in L1, in percent.",
         [metric("l1tex__t_sector_hit_rate.pct")], [at(F::Detailed, "l1_hit_rate_pct")];
-    l2_hit_rate, Percent, Detailed, "Sectors found in L2.",
+    l2_hit_rate, Percent, Detailed, "Sectors that accesses find in L2, in percent.",
         [metric("lts__t_sector_hit_rate.pct").until(120)], [at(F::Detailed, "l2_hit_rate_pct")];
     achieved_occupancy, Percent, Detailed,
         "Warps resident on average, in percent of the multiprocessor's maximum.",
@@ -57,10 +57,11 @@ metrics! {
     l1_read_sectors, Percent, Memory, "Sectors that L1 read from L2, in percent of the peak.",
         [metric("l1tex__m_xbar2l1tex_read_sectors.avg.pct_of_peak_sustained_elapsed")],
         [at(F::Memory, "l1_read_sectors_pct")];
-    l2_throughput, Percent, Memory, "Busiest unit of L2, in percent of its peak.",
+    l2_throughput, Percent, Memory, "Throughput of L2's busiest unit, in percent of its peak.",
         [metric("lts__throughput.avg.pct_of_peak_sustained_elapsed").until(120)],
         [at(F::Memory, "l2_throughput_pct")];
-    l1_throughput, Percent, SpeedOfLight, "Busiest unit of L1, in percent of its peak.",
+    l1_throughput, Percent, SpeedOfLight,
+        "Throughput of L1's busiest unit, in percent of its peak.",
         [metric("l1tex__throughput.avg.pct_of_peak_sustained_active")], [];
     achieved_warps, Warps, Detailed, "Warps resident on average in an active multiprocessor.",
         [metric("sm__warps_active.avg.per_cycle_active")], [];
