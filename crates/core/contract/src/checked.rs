@@ -39,7 +39,7 @@ impl Rules for CompareRequest {
 pub struct Checked<T>(T);
 
 impl<T: Rules> Checked<T> {
-    /// Settles and checks a request.
+    /// Fills in the values that parts of a request take from one another, and checks the request.
     ///
     /// # Errors
     /// Every mistake, up to `limits.max_errors`.

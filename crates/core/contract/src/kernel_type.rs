@@ -50,7 +50,7 @@ pub enum KernelFamily {
     Device,
     /// A function of an NVIDIA library, which a worker calls.
     Library,
-    /// Python, which a separate process runs and a judge process calls.
+    /// Python code, which runs in a separate process and which a judge process calls.
     Torch,
     /// A whole program, which runs by itself.
     Program,
@@ -113,7 +113,7 @@ struct FamilyTraits {
 }
 
 impl KernelType {
-    /// Every type for users, in the order of the wire documents; `example` is for tests only.
+    /// Every type that callers can use, in the order of the API's documents. `example` is for tests only.
     pub const ALL: &'static [KernelType] = &[
         KernelType::Cuda,
         KernelType::Ptx,
@@ -204,15 +204,15 @@ impl KernelType {
         matches!(self, KernelType::Cuda | KernelType::Program | KernelType::Triton)
     }
 
-    /// Returns the type of a file extension, in upper or lower case.
+    /// Returns the type of kernel in files with this extension, which may be in upper or lower case.
     pub fn of_extension(extension: &str) -> Option<Self> {
         let known = |(known, _): &&(&str, Self)| extension.eq_ignore_ascii_case(known);
         FILE_EXTENSIONS.iter().find(known).map(|(_, kernel_type)| *kernel_type)
     }
 }
 
-/// Not derived, because the error message of a derived implementation would list the type that is
-/// for tests only.
+/// This implementation is not derived, because the error message of a derived one would list the type that is for
+/// tests only.
 impl<'de> Deserialize<'de> for KernelType {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;

@@ -10,7 +10,8 @@ use warpgauge_model::SmLimits;
 
 /// Number of threads in a warp.
 const WARP: u32 = 32;
-/// Number of registers in which registers are allocated to a warp.
+/// Allocation unit of registers. The number of a warp's registers is rounded up to a multiple of
+/// it.
 const REGISTER_UNIT: u32 = 256;
 /// Number of schedulers of a multiprocessor. The registers are divided equally among them.
 const SCHEDULERS: u32 = 4;

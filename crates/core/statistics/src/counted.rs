@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Sectors of global memory, by the names of the emulator.
+/// Names of the emulator's counts of sectors of global memory.
 const SECTORS: [&str; 4] = [
     "global_load_sectors",
     "global_store_sectors",
@@ -25,8 +25,7 @@ const SECTORS: [&str; 4] = [
     "global_reduction_sectors",
 ];
 
-/// Counts by which kernels are compared, by the names of the emulator: instructions and memory
-/// accesses.
+/// Names of the emulator's counts by which kernels are compared: instructions and memory accesses.
 pub const COMPARED_COUNTS: [&str; 8] = [
     "warp_instructions",
     "thread_instructions",

@@ -6,7 +6,8 @@ use super::stats::{Sorted, compensated_sum};
 /// Lag-1 autocorrelation above which samples count as dependent.
 pub const DEPENDENT_ABOVE: f64 = 0.2;
 
-/// Lags are summed up to this multiple of the sum so far (Sokal).
+/// Window of Sokal's method: autocorrelations are summed up to a lag of this multiple of the sum so
+/// far.
 const WINDOW: f64 = 5.0;
 
 /// Returns the factor by which dependence inflates the variance of the median of `samples`, in the

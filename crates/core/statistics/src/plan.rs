@@ -22,9 +22,11 @@ const STABLE_WITHIN: f64 = 0.01;
 /// blocks, 6.6 % found a difference that did not exist.)
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StopRule {
-    /// Sample counts of the looks, ascending; the last is the maximum.
+    /// Numbers of samples at which precision is checked (the looks), ascending. The last is the
+    /// maximum number of samples.
     pub looks: Vec<u32>,
-    /// Relative half-width of the median's interval at which to stop; `None` takes all samples.
+    /// Relative half-width of the median's confidence interval at which to stop. `None` means that
+    /// all samples are taken.
     pub half_width: Option<f64>,
     /// Seconds of sampling after which to stop in any case; `None` means no limit.
     pub max_time_s: Option<f64>,
@@ -47,7 +49,8 @@ impl StopRule {
         }
     }
 
-    /// Returns the first look after `n` samples, or `None` if none is left.
+    /// Returns the number of samples at the first look after `n` samples, or `None` if no look is
+    /// left.
     pub fn next_look(&self, n: usize) -> Option<u32> {
         self.looks.iter().copied().find(|look| *look as usize > n)
     }

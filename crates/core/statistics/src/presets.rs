@@ -33,7 +33,7 @@ pub struct Preset {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasurementBudget {
-    /// Relative half-width of the median's interval at which to stop.
+    /// Relative half-width of the median's confidence interval at which to stop.
     pub half_width: f64,
     /// Maximum time of sampling, seconds.
     pub max_time_s: f64,

@@ -20,7 +20,7 @@ pub struct SealedTimes {
     pub sealed_ms: f64,
     /// Median time of the other launches, milliseconds.
     pub others_ms: f64,
-    /// Whether they agree: noise explains any slowdown of the sealed launches.
+    /// Whether the medians agree: noise explains any slowdown of the sealed launches.
     pub agree: bool,
 }
 

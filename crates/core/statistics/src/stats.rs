@@ -48,7 +48,7 @@ impl RuntimeStats {
     }
 }
 
-/// Returns the arithmetic mean, or `None` without samples.
+/// Returns the arithmetic mean, or `None` if there are no samples.
 ///
 /// It is summed with Neumaier's compensation ("Rundungsfehleranalyse einiger Verfahren zur
 /// Summation endlicher Summen", ZAMM 54, 1974): the error does not grow with the number of samples.
@@ -97,7 +97,8 @@ pub fn lag1_autocorrelation(samples: &[f64]) -> Option<f64> {
 pub struct Sorted(Vec<f64>);
 
 impl Sorted {
-    /// Sorts a copy. Returns `None` without samples, or if one is NaN or infinite.
+    /// Sorts a copy of the samples. Returns `None` if there are no samples, or if one is NaN or
+    /// infinite.
     pub fn new(samples: &[f64]) -> Option<Self> {
         if samples.is_empty() || !samples.iter().all(|x| x.is_finite()) {
             return None;
@@ -183,9 +184,9 @@ fn median_ci_rank(n: usize, alpha: f64) -> Option<usize> {
     (low > 0).then_some(low)
 }
 
-/// Returns the statistics of a report from launch times in milliseconds. Returns `None` without
-/// samples, or if one is NaN or infinite. The standard deviation of one sample is reported as 0.
-/// For fewer than 6 samples there is no confidence interval.
+/// Returns the statistics of a report from launch times in milliseconds. Returns `None` if there
+/// are no samples, or if one is NaN or infinite. The standard deviation of one sample is reported
+/// as 0. For fewer than 6 samples there is no confidence interval.
 pub fn runtime_stats(samples: &[f32]) -> Option<RuntimeStats> {
     let ranked_by = ranked_by(samples);
     let samples: Vec<f64> = samples.iter().map(|x| f64::from(*x)).collect();

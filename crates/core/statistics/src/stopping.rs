@@ -7,7 +7,7 @@ use super::dependence::median_variance_inflation;
 use super::plan::StopRule;
 use super::stats::Sorted;
 
-/// Probability that the interval misses the median at the look at which a measurement stops.
+/// Probability that the confidence interval misses the true median when a measurement stops.
 const ALPHA: f64 = 0.05;
 
 /// Reason why a measurement ended.

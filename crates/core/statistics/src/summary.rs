@@ -58,8 +58,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarises samples, in milliseconds and in launch order. Returns `None` without samples, or
-    /// if one is NaN or infinite.
+    /// Summarises samples, in milliseconds and in launch order. Returns `None` if there are no samples, or if one is
+    /// NaN or infinite.
     pub fn new(samples_ms: &[f32]) -> Option<Self> {
         let samples: Vec<f64> = samples_ms.iter().map(|x| f64::from(*x)).collect();
         let sorted = Sorted::new(&samples)?;
@@ -87,7 +87,7 @@ impl Summary {
         })
     }
 
-    /// Returns half the relative width of the median's 95 % interval.
+    /// Returns half the width of the median's 95 % confidence interval, divided by the median.
     pub fn half_width(&self) -> Option<f64> {
         let width = self.median_ci_high? - self.median_ci_low?;
         (self.median > 0.0).then(|| width / 2.0 / self.median)

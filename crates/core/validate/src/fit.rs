@@ -12,7 +12,7 @@ const TYPICAL: f64 = 8.0;
 /// Quantiles of the relative noise that are tried as the relative tolerance.
 const RELATIVE_PARTS: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-/// Approximate number of elements whose logarithms are summed for each candidate.
+/// Approximate number of elements whose logarithms are summed for each tolerance that is tried.
 const LOGARITHMS: usize = 8192;
 
 /// Largest relative tolerance that noise may add. A kernel with errors of half a percent must be rejected.

@@ -19,7 +19,7 @@ pub(super) const FEW_ELEMENTS: usize = 16;
 /// cross a boundary.
 const SMALL: usize = 4096;
 
-/// Number of runs per step if there are few elements.
+/// Number of runs with each step for an output with few elements.
 const RUNS_OF_FEW: usize = 4;
 
 /// Steps for inputs of 32 bits, in units in the last place, that show whether a reference rounds them to fewer bits.

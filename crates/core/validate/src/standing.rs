@@ -6,7 +6,7 @@
 use super::ResolvedTolerance;
 use warpgauge_tensor::Dtype;
 
-/// Largest probability that such an element is found in the output of a correct kernel.
+/// Largest probability that an element is reported in the output of a correct kernel.
 const FALSE_ALARM: f64 = 1e-6;
 
 /// Minimum number of launches after which an element may be reported.

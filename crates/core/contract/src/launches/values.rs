@@ -326,7 +326,7 @@ impl StepArgument {
         }
     }
 
-    /// Returns the number of pointers in its arrays of pointers.
+    /// Returns the number of pointers in the argument's arrays of pointers.
     fn pointer_count(&self) -> usize {
         match self {
             Self::Structure(fields) => fields.iter().map(|field| field.value.pointer_count()).sum(),
@@ -335,7 +335,7 @@ impl StepArgument {
         }
     }
 
-    /// Returns the indexes of the contract's arguments that it uses.
+    /// Returns the indices of the contract's arguments that this argument uses.
     pub fn used(&self) -> Vec<usize> {
         match self {
             Self::Given(index, _) => vec![*index],

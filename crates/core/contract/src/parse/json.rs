@@ -30,7 +30,8 @@ fn document(bytes: &[u8], max_values: usize) -> Result<Document<'_>, ParseError>
     Ok(document)
 }
 
-/// Parses without a tree, because a tree of millions of numbers would take too much memory.
+/// Parses a body without a tree of values, because a tree of millions of numbers would take too
+/// much memory.
 pub(super) fn parse_directly<T: DeserializeOwned>(
     bytes: &[u8],
     max_values: usize,

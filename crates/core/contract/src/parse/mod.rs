@@ -17,7 +17,7 @@ mod locate;
 mod msgpack;
 mod yaml;
 
-/// Deepest nesting of a body. The contract itself nests 9 deep.
+/// Maximum nesting depth of a body. The contract itself has a depth of 9.
 const MAX_DEPTH: usize = MAX_YAML_DEPTH;
 
 /// Maximum number of values (list elements, fields) in a body. A value may take some hundred times
@@ -25,7 +25,7 @@ const MAX_DEPTH: usize = MAX_YAML_DEPTH;
 /// body.
 const MAX_VALUES: usize = 250_000;
 
-/// Longest message or path of an error, bytes. Both may quote the body.
+/// Maximum length of an error's message or path, bytes. Both may quote the body.
 const MAX_ERROR_TEXT: usize = 2000;
 
 /// Format of a body.

@@ -23,7 +23,8 @@ pub(super) fn parse<T: DeserializeOwned>(
         .map_err(|error| data_error(&error))
 }
 
-/// Parses without a tree, because a tree of millions of numbers would take too much memory.
+/// Parses a body without a tree of values, because a tree of millions of numbers would take too
+/// much memory.
 pub(super) fn parse_directly<T: DeserializeOwned>(
     bytes: &[u8],
     max_values: usize,

@@ -18,7 +18,7 @@ const TENSOR_BELOW: f64 = 0.1;
 /// current GPUs. FP32 peak divided by memory bandwidth is 10 (A100) to 60 (RTX 4090).
 const INTENSE_FROM: f64 = 10.0;
 
-/// Detects threads that are masked out or do not exist.
+/// Detects warps in which threads are masked out or do not exist.
 pub(super) fn divergence(launched: &Launched<'_>) -> Option<Advice> {
     let threads = launched.get("threads_per_instruction")?;
     if threads >= THREADS_BELOW {

@@ -22,7 +22,7 @@ pub struct MetricInfo {
 }
 
 impl MetricInfo {
-    /// Returns whether an NVIDIA metric by itself is a source of this one.
+    /// Returns whether an NVIDIA metric is by itself a source of this metric.
     pub fn has_source(&self, name: &str) -> bool {
         let is = |source: &ChipFormula| matches!(source.formula, Formula::Metric(metric) if metric == name);
         self.sources.iter().any(is)

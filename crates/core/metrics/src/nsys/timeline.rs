@@ -20,8 +20,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Computes the timeline of activities. Each has a start and a duration in seconds, and whether
-    /// it is a kernel. Returns `None` without activities.
+    /// Computes the timeline of activities. Each activity is given by its start and its duration in
+    /// seconds, and by whether it is a kernel. Returns `None` if there are no activities.
     pub fn of(activities: impl Iterator<Item = (f64, f64, bool)>) -> Option<Self> {
         let mut all: Vec<(f64, f64, bool)> = activities.collect();
         all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
@@ -41,7 +41,7 @@ impl Timeline {
     }
 }
 
-/// Computes the timeline of one device's events. Returns `None` without events.
+/// Computes the timeline of one device's events. Returns `None` if there are no events.
 pub fn timeline<'a>(events: impl Iterator<Item = &'a NsysEvent>) -> Option<Timeline> {
     Timeline::of(events.map(|event| (event.start, event.duration, event.grid.is_some())))
 }

@@ -32,7 +32,7 @@ pub struct SanitizerLog {
     /// Number of records that the tool did not print, plus the number of findings beyond
     /// [`MAX_FINDINGS`].
     pub left_out: Option<u64>,
-    /// Number of errors in the tool's own summary; `None` if there is no summary.
+    /// Number of errors in the tool's own summary. `None` if there is no summary.
     pub errors: Option<u64>,
     /// Number of warnings in the tool's own summary.
     pub warnings: Option<u64>,

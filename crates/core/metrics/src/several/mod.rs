@@ -41,7 +41,7 @@ pub struct ProfiledLaunch<'a> {
 }
 
 /// Returns the selected metrics of some launches: combined, and for each kernel if there are
-/// several launches. `None` without launches.
+/// several launches. Returns `None` if there are no launches.
 pub fn several_metrics(all: &[ProfiledLaunch<'_>], selection: &Selection) -> Option<DeviceMetrics> {
     let first = all.first()?;
     let mut metrics = together(all, selection, first.collected);

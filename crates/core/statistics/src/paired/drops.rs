@@ -29,7 +29,7 @@ pub enum DropReason {
     Throttle,
     /// The clock changed between the two slots of one kernel.
     ClockSpread,
-    /// The two slots of one kernel differ more than its slots usually do.
+    /// The two slots of one kernel differ more than the slots of that kernel usually do.
     SlotsDisagree,
 }
 

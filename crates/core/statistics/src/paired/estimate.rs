@@ -19,7 +19,7 @@ pub struct Estimate {
     /// Standard deviation of the groups' means.
     pub sd: f64,
     pub groups: u32,
-    /// Blocks per group: 1 unless successive blocks depended on one another.
+    /// Number of blocks per group. It is 1 unless successive blocks depend on one another.
     pub merged: u32,
     /// Autocorrelation of successive groups after merging.
     pub lag1: Option<f64>,

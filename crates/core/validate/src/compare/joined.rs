@@ -81,7 +81,7 @@ pub struct JoinedComparison<'a> {
 }
 
 impl<'a> JoinedComparison<'a> {
-    /// Creates a comparison of a tensor of this shape, without parts.
+    /// Creates a comparison for a tensor of this shape, to which no part has been added.
     pub fn new(shape: &'a [u64]) -> Self {
         Self { shape, joined: None }
     }

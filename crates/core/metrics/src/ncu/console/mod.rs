@@ -102,7 +102,7 @@ struct Reader<'a> {
     section: &'a str,
     /// First line and columns of the table that is being parsed.
     open: Option<(usize, TableColumns)>,
-    /// Whether the open table is not a table of metrics.
+    /// Whether the table that is being parsed contains something other than metrics.
     other: bool,
     /// Whether the table that is being parsed has rows.
     filled: bool,

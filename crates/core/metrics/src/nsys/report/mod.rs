@@ -265,7 +265,7 @@ struct Reader {
     rows: usize,
     /// Number of those rows that belong to traces.
     traced: usize,
-    /// Columns of the open table if it has columns of fixed width, as on the console.
+    /// Columns of the table that is being parsed, if they have a fixed width, as on the console.
     columns: Option<TableColumns>,
     /// The previous line, which may be the header of such a table.
     before: String,
@@ -309,8 +309,8 @@ impl Reader {
         Ok(true)
     }
 
-    /// Parses an array of rows. Returns the number of bytes to its end, and the line after it;
-    /// `None` if the array has other content.
+    /// Parses an array of rows. Returns the number of bytes to its end, and the line after it.
+    /// Returns `None` if the array has other content.
     fn json(&mut self, text: &str, line: usize) -> Result<Option<(usize, usize)>, NsysError> {
         let Some(first) = json::first(text).filter(|first| header(first).is_some()) else {
             return Ok(None);
