@@ -121,7 +121,7 @@ pub(super) fn check(
         for other in std::iter::once(name).chain(&how.along).chain(how.output_of_scales(args)) {
             if !arranged.insert(other) {
                 let message = format!(
-                    "several entries of `compare_as` arrange the rows of `{}`; name it in only one",
+                    "`{}` occurs more than once in `compare_as`; name it only once",
                     quoted(other)
                 );
                 mistakes.add(one.path.clone(), FailureCode::ConflictingFields, message);
