@@ -204,7 +204,7 @@ fn code(kind: KernelType, content: &[u8]) -> Result<Code, FileRejection> {
                 [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => "it is UTF-16: save it as UTF-8",
                 _ => "save it as UTF-8; machine code has the name .cubin or .fatbin",
             };
-            refused(format!("the file is no source code: byte {at} is not UTF-8; {remedy}"))
+            refused(format!("the file is not source code: byte {at} is not UTF-8; {remedy}"))
         }
     }
 }
