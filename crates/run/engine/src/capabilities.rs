@@ -32,7 +32,7 @@ pub(crate) async fn tooling(engine: &Engine, refresh: bool) -> Tooling {
     }
 }
 
-/// Returns the resources that orders can require: tools and devices, including devices that
+/// Returns the resources that orders can require: tools and devices. The list includes devices that
 /// currently do not work.
 pub(crate) async fn offered(engine: &Engine) -> ExecutorCapabilities {
     let host = &engine.host;
@@ -123,8 +123,8 @@ fn gpu(
     }
 }
 
-/// Returns the capability of CUPTI, based on whether its library exists. Only the profiling worker
-/// opens it.
+/// Returns whether CUPTI can be used, based on whether its library exists. Only the profiling
+/// worker opens the library.
 fn in_process(info: &DeviceInfo, cupti: &[PathBuf]) -> Capability {
     let fitting = warpgauge_device::cupti::for_driver(cupti, info.target.driver_version);
     match fitting.first() {
@@ -141,8 +141,8 @@ fn in_process(info: &DeviceInfo, cupti: &[PathBuf]) -> Capability {
     }
 }
 
-/// Returns the capability of the driver's monitoring of the whole GPU, which needs neither a
-/// permission nor counters.
+/// Returns whether the driver can monitor the whole GPU. Monitoring needs neither a permission nor
+/// counters.
 fn monitoring(info: &DeviceInfo) -> Capability {
     match &info.unmonitored {
         Some(why) => Capability::lacks(&why.code, &*why.reason, &*why.remedy),

@@ -27,7 +27,7 @@ use warpgauge_report::{
 };
 use warpgauge_validate::{Reason, ReasonCode};
 
-/// Reasons why a comparison ends early.
+/// Reason why a comparison ends early.
 enum Early {
     Error(ExecError),
     /// The reference has no usable times.
@@ -172,7 +172,8 @@ async fn with_broken_reference(
     Ok(assembled(job.id(), reference, candidates, Timings::default()))
 }
 
-/// Replaces the verdict on a kernel that compiled with the failure of its reference.
+/// Replaces the verdict on a kernel that compiled with the failure of the comparison's reference
+/// kernel.
 fn not_judged(report: &mut EvaluateResponse, problem: &Problem) {
     let result = &mut report.kernel_exec_result;
     if !result.compiled || report.status == ResponseStatus::Error {
@@ -200,8 +201,8 @@ fn no_reference() -> ExecError {
     error::internal("comparing kernels", &std::io::Error::other("the reference has no report"))
 }
 
-/// Builds the response without the ranking of several candidates. `timings` contains the times that
-/// are not part of the evaluations.
+/// Builds the response to a comparison, without the ranking of several candidates. `timings`
+/// contains the times of stages that no evaluation reports.
 fn assembled(
     job_id: &str,
     reference: EvaluateResponse,
@@ -284,7 +285,7 @@ fn candidate_report(
 }
 
 /// Adds the reference's metrics to those of the first candidate, in the fields that the CUDA
-/// Evaluation Server uses.
+/// Evaluation Server uses for both.
 fn show_both_sides(response: &mut CompareResponse) {
     let of_reference = response.reference.kernel_exec_result.metadata.device_metrics.as_ref();
     let shown = response.kernel_exec_result.metadata.device_metrics.as_mut();

@@ -95,7 +95,8 @@ fn note(message: String) -> Diagnostic {
     Diagnostic::note(message)
 }
 
-/// Returns the signature of a kernel, as far as its image contains it.
+/// Returns the signature of a kernel. It contains the parameter types that the compiled image
+/// contains.
 fn signature(kernel: &KernelInfo) -> KernelSignature {
     let parameter = |param: &Param| KernelParameter {
         name: param.name.clone(),
@@ -111,7 +112,7 @@ fn signature(kernel: &KernelInfo) -> KernelSignature {
 }
 
 /// Converts `sm_90` (machine code) or `compute_90` (PTX) to a target with the driver version of the
-/// default device. Also returns the suffix of names such as `sm_90a`.
+/// default device. Also returns the suffix letter of names such as `sm_90a`.
 fn named_target(host: &Host, arch: &str) -> Result<(Target, Option<char>), ExecError> {
     let (digits, emulated) = match (arch.strip_prefix("sm_"), arch.strip_prefix("compute_")) {
         (Some(digits), _) => (digits, false),

@@ -6,7 +6,7 @@ use warpgauge_compile::toolchain::Toolchain;
 use warpgauge_contract::KernelType;
 use warpgauge_report::ToolReport;
 
-/// Returns the report of a Python package that kernels need.
+/// Returns the report of a Python package that some kernels need.
 pub(crate) fn package(
     kernel_type: KernelType,
     found: Result<(&Path, &str), (String, String)>,

@@ -1,5 +1,5 @@
-//! Executes the order of a gate run. The engine compares every case once. It compares those that
-//! seem slower again, in fresh processes. It checks that all cases run under the same conditions.
+//! Executes a gate run. The engine compares every case once. It compares those that seem slower
+//! again, in fresh processes. It checks that all cases run under the same conditions.
 //! [`warpgauge_gate`] interprets the comparisons. The main function is [`run_gate`].
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -30,9 +30,9 @@ const CASES_AT_ONCE: usize = 16;
 /// Effect of one case's error on the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gravity {
-    /// The error affects only this case.
+    /// The error affects only the case in which it occurred.
     Case,
-    /// No further comparison can succeed. The cases that were measured are reported.
+    /// No further comparison can succeed. The report contains the cases that were measured before.
     Suite,
     /// The run ends without a report.
     Run,
@@ -77,8 +77,9 @@ pub(crate) async fn run_gate(
     Ok(finish(run.plan, &run.cases, run.seen.as_ref(), clocked, job.id()))
 }
 
-/// Returns the reason why nothing can be compared with a baseline, if the error shows that. The
-/// baseline does not compile, crashes, fails its own check, or does not fit its contract.
+/// Returns the reason why nothing can be compared with a baseline, or `None` if the error has
+/// another cause. The baseline does not compile, crashes, fails its own check, or does not fit its
+/// contract.
 fn broken_baseline(error: &ExecError) -> Option<String> {
     let ExecError::Invalid(problems) = error else { return None };
     let theirs = |path: &str| {
@@ -91,8 +92,8 @@ fn broken_baseline(error: &ExecError) -> Option<String> {
     Some(format!("nothing can be compared with the baseline: {}", first.message))
 }
 
-/// Returns the problem of a candidate that does not fit its own contract, if the error shows that.
-/// Arguments that differ from the baseline's do not count.
+/// Returns the problem of a candidate that does not fit its own contract, or `None` if the error
+/// has another cause. Arguments that differ from the baseline's do not count.
 fn unfit_candidate(error: &ExecError) -> Option<String> {
     let ExecError::Invalid(problems) = error else { return None };
     let own = |problem: &&crate::error::Problem| {
@@ -101,20 +102,21 @@ fn unfit_candidate(error: &ExecError) -> Option<String> {
     problems.iter().find(own).map(|_| error.to_string())
 }
 
-/// A running suite. Each of its comparisons leases the device alone, and then releases it.
+/// A gate run in progress. Each of its comparisons leases the device separately, and then releases
+/// it.
 struct Run<'a> {
     plan: GatePlan,
-    /// Results so far, in the plan's order.
+    /// Results so far, in the order of the plan's cases.
     cases: Vec<MeasuredCase>,
     /// Device and method of the first case that was measured. A case that did not run gives only
     /// the device.
     seen: Option<RunEnvironment>,
-    /// Whether exact counts decide, because all devices are emulated.
+    /// Whether exact counts decide the verdicts, because all devices are emulated.
     counts: bool,
     engine: &'a Engine,
     job: &'a ActiveOrder<'a>,
-    /// Number of cases and confirmations that are done. Clients that follow the job see it,
-    /// together with `all`.
+    /// Number of cases and confirmations that are done. Clients that follow the job see this number
+    /// and `all`.
     done: usize,
     all: usize,
 }
@@ -257,7 +259,7 @@ impl Run<'_> {
     }
 
     /// Evaluates a kernel alone. The inner error is the reason why the kernel does not fit its
-    /// contract, which counts like a compile error.
+    /// contract. Such a reason counts like a compile error.
     async fn evaluate(
         &self,
         request: EvaluateRequest,
@@ -302,8 +304,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Checks the candidate against its contract's expectations. They apply to both sides, and a
-    /// baseline that was never correct is no excuse.
+    /// Checks the candidate against its contract's expectations. They apply to baseline and
+    /// candidate. A baseline that was never correct does not excuse a wrong candidate.
     async fn look_at_expectation(
         &mut self,
         index: usize,
@@ -354,7 +356,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Compares the cases that seem slower again, in fresh processes.
+    /// Repeats the comparison of the cases that seem slower, in fresh processes.
     async fn confirm(&mut self) -> Result<(), ExecError> {
         let unconfirmed = unconfirmed(&self.cases);
         self.all += unconfirmed.len();
@@ -381,7 +383,7 @@ impl Run<'_> {
     }
 
     /// Checks that the conditions match those of the first case, the baseline and the calibration.
-    /// Otherwise their numbers do not apply here, and no verdict is better than a wrong one.
+    /// If they do not match, earlier numbers do not apply, and the run ends without a verdict.
     fn look_at_conditions(&mut self, now: Option<RunEnvironment>) -> Result<(), ExecError> {
         let Some(now) = now else { return Ok(()) };
         if let Some(first) = &self.seen {

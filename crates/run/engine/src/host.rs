@@ -29,11 +29,11 @@ pub(crate) struct Host {
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) scratch: Scratch,
     pub(crate) room: Room,
-    /// Locks by device ordinal (see [`Self::noise_of`]).
+    /// Locks by device ordinal. [`Self::noise_of`] describes them.
     noise: BTreeMap<u32, Arc<RwLock<()>>>,
 }
 
-/// Parts of a [`Host`].
+/// The fields from which a [`Host`] is created.
 pub(crate) struct HostParts {
     pub(crate) config: Config,
     pub(crate) limits: ContractLimits,

@@ -1,4 +1,4 @@
-//! Kernels of an order that are stored, so that clients can request their code later.
+//! Records of an order's kernels, which are stored so that clients can request their code later.
 
 use std::sync::Arc;
 
@@ -44,8 +44,8 @@ pub(crate) fn program(code: &KernelCode, target: Target, log: String) -> KeptKer
     KeptKernel::new("program", code, target, false, log)
 }
 
-/// Selects stages to store from the last to the first, since users request the last ones most. A
-/// stage that exceeds the bound is compiled again on demand.
+/// Selects compiler stages to store, from the last stage to the first, because users request the
+/// last ones most. A stage that exceeds the size limit is compiled again on demand.
 fn bounded_stages(artifact: &CompiledModule) -> Vec<(String, String)> {
     let mut room = MAX_STAGE_BYTES;
     let mut kept = Vec::new();

@@ -34,11 +34,13 @@ pub struct LocalExecutor {
 }
 
 impl LocalExecutor {
-    /// Finds the toolchain and starts a worker per device. `run_dir` is a directory for this
-    /// process only. It must exist until the executor is dropped.
+    /// Finds the toolchain and starts a worker for each device. `run_dir` is a directory that only
+    /// this process uses. It must exist until the executor is dropped.
     ///
     /// # Errors
-    /// Fails if this machine lacks something; the error names it and the remedy.
+    ///
+    /// Fails if this machine lacks something that the executor needs. The error names it and a
+    /// remedy.
     pub async fn start(
         config: &Config,
         limits: ContractLimits,
@@ -62,8 +64,8 @@ impl LocalExecutor {
         }))
     }
 
-    /// Starts the configured number of spare processes. Those for Triton start after the first Triton
-    /// kernel.
+    /// Starts the configured number of spare processes. Spare processes for Triton start after the
+    /// first Triton kernel.
     pub fn keep_warm(&self) {
         let host = &self.engine.host;
         host.compiler.keep_triton_spares(host.config.compile.triton_spares);
@@ -199,8 +201,8 @@ impl Executor for LocalExecutor {
     }
 }
 
-/// Separates compiler errors from internal faults. The former are a valid answer for a caller who
-/// views code.
+/// Separates compiler errors from internal faults. A compiler error is a valid answer for a caller
+/// who views code.
 fn explained<T>(made: Result<T, CompileError>) -> Result<Result<T, String>, ExecError> {
     match made {
         Ok(made) => Ok(Ok(made)),

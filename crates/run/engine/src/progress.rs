@@ -1,4 +1,4 @@
-//! An order in progress, from the view of the stages. The main type is [`ActiveOrder`].
+//! The stages' view of an order in progress. The main type is [`ActiveOrder`].
 
 use crate::kept::KeptKernel;
 pub(crate) use warpgauge_executor::{Progress, ProgressEvent};
@@ -37,7 +37,7 @@ impl<'a> ActiveOrder<'a> {
         self.emit(ProgressEvent::Stage(stage));
     }
 
-    /// Converts an event of a worker's run to progress of the order.
+    /// Converts an event of a worker's run to a progress event of the order.
     pub(crate) fn on_run(&self, event: RunEvent) {
         self.emit(match event {
             RunEvent::Started => ProgressEvent::RunStarted,

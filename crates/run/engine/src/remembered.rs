@@ -4,14 +4,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// At most `MOST` values, by hash.
+/// A cache of at most `MOST` values, by hash.
 pub(crate) struct Remembered<V, const MOST: usize> {
     inner: Mutex<Inner<V>>,
 }
 
 struct Inner<V> {
     known: HashMap<blake3::Hash, V>,
-    /// Oldest first.
+    /// Keys in the order of their insertion, the oldest first.
     order: VecDeque<blake3::Hash>,
 }
 
@@ -38,8 +38,8 @@ impl<V: Clone, const MOST: usize> Remembered<V, MOST> {
         }
     }
 
-    /// Locks the cache. The lock is held only for look-ups and moves, so a panic of a holder leaves
-    /// the cache consistent.
+    /// Locks the cache. The lock is held only for look-ups and moves, so the cache is consistent
+    /// even after a panic.
     fn lock(&self) -> MutexGuard<'_, Inner<V>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Bound on the disk space for the tensor data of all requests together. The main type is [`Room`].
+//! Limit on the disk space for the tensor data of all requests together. The main type is [`Room`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,32 +8,32 @@ use tokio::time::timeout;
 
 use crate::error::ExecError;
 
-/// Bytes per unit. Data smaller than a unit is not counted.
+/// Size of a unit of disk space, bytes. Data smaller than a unit is not counted.
 const UNIT_BYTES: u64 = 1 << 20;
 
 /// Number of requests of maximum size that fit at once. A comparison prepares up to seven kernels
 /// with the same data.
 const REQUESTS: u64 = 8;
 
-/// Maximum wait for space. It also ends a deadlock of two requests that each hold space and wait
-/// for more.
+/// Maximum time to wait for disk space. It also ends a deadlock of two requests that each hold
+/// space and wait for more.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A bounded amount of disk space.
+/// A limited amount of disk space, which requests share.
 pub(crate) struct Room {
     units: Arc<Semaphore>,
     all: u32,
     patience: Duration,
 }
 
-/// A share of the space, released when dropped.
+/// A share of the disk space. Dropping it releases the space.
 #[derive(Debug, Default)]
 pub(crate) struct RoomShare {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Room {
-    /// Creates the bound for requests with at most `max_decoded_bytes` each.
+    /// Creates the limit for requests with at most `max_decoded_bytes` each.
     pub(crate) fn new(max_decoded_bytes: u64) -> Self {
         let units = max_decoded_bytes.div_ceil(UNIT_BYTES).saturating_mul(REQUESTS);
         let most = u32::try_from(Semaphore::MAX_PERMITS).unwrap_or(u32::MAX);
@@ -41,10 +41,11 @@ impl Room {
         Self { units: Arc::new(Semaphore::new(all as usize)), all, patience: PATIENCE }
     }
 
-    /// Reserves space for `bytes`, after earlier callers.
+    /// Reserves disk space for `bytes` bytes. Callers are served in the order of their calls.
     ///
     /// # Errors
-    /// Fails if no space became free in time.
+    ///
+    /// Fails if no space becomes free within [`PATIENCE`].
     pub(crate) async fn share(&self, bytes: u64) -> Result<RoomShare, ExecError> {
         if bytes < UNIT_BYTES {
             return Ok(RoomShare::default());

@@ -1,4 +1,4 @@
-//! Files that are removed with their order. The main type is [`Scratch`].
+//! Files that are removed when their order ends. The main type is [`Scratch`].
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,11 @@ use tempfile::{Builder, TempDir};
 use crate::error::{self, ExecError};
 use warpgauge_job_views::Unready;
 
-/// Number of bytes of a probe. If even these cannot be written, the disk is full.
+/// Number of bytes that a check of the disk writes. If even these cannot be written, the disk is
+/// full.
 const PROBE_BYTES: usize = 16 << 10;
 
-/// The directory of this process. Each order has a subdirectory in it.
+/// The run directory of this process. Each order has a subdirectory in it.
 pub(crate) struct Scratch {
     run_dir: PathBuf,
 }
@@ -20,10 +21,11 @@ impl Scratch {
         Self { run_dir: run_dir.to_owned() }
     }
 
-    /// Creates a directory for one order, which is removed when it is dropped.
+    /// Creates a directory for one order. Dropping the result removes the directory.
     ///
     /// # Errors
-    /// [`ExecError::Unavailable`] if none can be created.
+    ///
+    /// [`ExecError::Unavailable`] if no directory can be created.
     pub(crate) fn directory(&self) -> Result<TempDir, ExecError> {
         let made = Builder::new().prefix("job-").tempdir_in(&self.run_dir);
         made.map_err(|error| self.unusable("create a job directory", &error))
@@ -41,7 +43,7 @@ impl Scratch {
         written.map_err(|error| self.unusable("write", &error))
     }
 
-    /// Returns the reason why orders cannot create files, if they cannot. Blocking.
+    /// Returns the reason why orders cannot create files, or `None` if they can. Blocking.
     pub(crate) fn unready(&self) -> Option<Unready> {
         let directory = Builder::new().prefix("job-").tempdir_in(&self.run_dir);
         let error = directory.and_then(|directory| write_probe(directory.path())).err()?;

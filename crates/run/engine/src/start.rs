@@ -13,14 +13,14 @@ use warpgauge_job_views::Unready;
 use warpgauge_nsight::{ToolSearch, Tools};
 use warpgauge_worker::{DeviceChoice, Fleet, FleetConfig};
 
-/// Returns the path of this program, which is also the program of child processes.
+/// Returns the path of the running program, from which child processes are started, too.
 pub fn program() -> Result<PathBuf, ExecError> {
     std::env::current_exe().map_err(|error| {
         ExecError::Unavailable(format!("cannot find the path of this program: {error}"))
     })
 }
 
-/// Returns the places to search for compilers.
+/// Returns the locations in which to search for compilers.
 pub fn toolchain_search(config: &Config) -> ToolchainSearch {
     let given = |text: &str| Some(text).filter(|text| !text.is_empty()).map(PathBuf::from);
     ToolchainSearch {
@@ -30,8 +30,8 @@ pub fn toolchain_search(config: &Config) -> ToolchainSearch {
     }
 }
 
-/// Sets up the search for NVIDIA's tools and their runs. Tools in the compilers' installation come
-/// last.
+/// Configures the search for NVIDIA's tools and the limits of their runs. Tools in the compilers'
+/// installation are the last choice.
 pub(crate) fn start_tools(
     config: &Config,
     run_dir: &Path,

@@ -4,8 +4,8 @@ use warpgauge_contract::CompareRequest;
 use warpgauge_statistics::Preset;
 use warpgauge_statistics::paired::ComparePolicy;
 
-/// Resolution of a CUDA event, in milliseconds. The timer of the examined devices advances by 32
-/// ns, and a time is the difference of two readings.
+/// Resolution of times from CUDA events, in milliseconds. The timer of the examined devices
+/// advances by 32 ns, and a time is the difference of two readings.
 const EVENT_TICK_MS: f64 = 32e-6;
 
 /// Returns the decision rule of a request.

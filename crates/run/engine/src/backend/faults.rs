@@ -7,8 +7,8 @@ use warpgauge_report::{EvaluateResponse, KernelVerdict};
 /// Path of the reference kernel in a request.
 pub(crate) const REFERENCE_PATH: &str = "ref_kernel";
 
-/// Converts the problems of an evaluation to those of its comparison. Paths of the evaluated kernel
-/// become paths of `kernel`, and paths in `expected` become paths of the reference.
+/// Converts the problems of an evaluation to problems of its comparison. Paths of the evaluated
+/// kernel become paths of `kernel`, and paths in `expected` become paths of the reference.
 pub(crate) fn placed(error: ExecError, kernel: &str) -> ExecError {
     let ExecError::Invalid(problems) = error else { return error };
     let moved = problems.into_iter().map(|problem| {
@@ -44,7 +44,8 @@ pub(crate) fn unusable_reference(report: &EvaluateResponse) -> ExecError {
     }])
 }
 
-/// Returns the problem of a reference that does not compile, fails or is wrong.
+/// Returns the problem of a reference that does not compile, fails or is wrong; otherwise returns
+/// `None`.
 pub(crate) fn broken_reference(report: &EvaluateResponse) -> Option<Problem> {
     let (code, what) = match report.kernel_verdict() {
         KernelVerdict::NotCompiled => {

@@ -21,12 +21,12 @@ pub(crate) use session::{
 /// Purpose of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Verdict and times.
+    /// The report contains a verdict and times.
     Evaluate,
-    /// Verdict and times. On the emulated device also counts, which replace times in the ranking of
-    /// kernels.
+    /// The report contains a verdict and times. On the emulated device it also contains counts,
+    /// which replace times in the ranking of kernels.
     Rank,
-    /// One untimed run for its outputs.
+    /// The kernel runs once, untimed, for its outputs.
     Execute,
 }
 
@@ -50,8 +50,8 @@ pub(crate) trait Evaluator: Sync {
 /// A backend evaluates a validated request, reports the tools that its kernels need in addition to
 /// a device, and opens comparisons whose reference belongs to its family.
 pub(crate) trait KernelBackend: Send + Sync {
-    /// Returns the tools that its kernels need in addition to a device, each named after the kernel
-    /// type that needs it.
+    /// Returns the tools that kernels of this family need in addition to a device, each named after
+    /// the kernel type that needs it.
     fn tools(&self, host: &Host) -> Vec<ToolReport>;
 
     /// Runs one evaluation and returns its report. If the expected outputs come from a kernel of

@@ -14,7 +14,8 @@ use warpgauge_statistics::{CountedComparison, CountedRank};
 /// The kernels that one session compares.
 pub(crate) struct Contest {
     pub(crate) request: CompareRequest,
-    /// Indices, among all candidates of the request, of those that run in the reference's runtime.
+    /// Indices of the candidates that run in the reference's runtime, among all candidates of the
+    /// request.
     pub(crate) own: Vec<usize>,
 }
 
@@ -107,20 +108,20 @@ pub(crate) struct Conclusion {
 
 /// Result of comparing one candidate with the reference.
 pub(crate) struct Compared {
-    /// Comparison of its time with the reference's, or the reason why there is none.
+    /// Comparison of the candidate's times with the reference's, or the reason why there is none.
     pub(crate) comparison: Result<PairedComparison, String>,
-    /// Whether its image and launch equal the reference's.
+    /// Whether the candidate has the same image and launch as the reference.
     pub(crate) same_image: bool,
     pub(crate) identical_code: Option<bool>,
     pub(crate) counted: Option<CountedComparison>,
     pub(crate) counts: Vec<CountComparison>,
-    /// Difference between its code and the reference's, or the reason why it is unknown. `None` if
-    /// the codes are equal or were not compared.
+    /// Difference between the candidate's code and the reference's, or the reason why it is
+    /// unknown. `None` if the codes are equal or were not compared.
     pub(crate) code_diff: Option<Result<CodeDiff, String>>,
 }
 
 impl Compared {
-    /// Creates the result of a candidate that only has a comparison of times.
+    /// Creates the result of a candidate of which only the times were compared.
     pub(crate) fn of(comparison: Result<PairedComparison, String>) -> Self {
         Self {
             comparison,
@@ -133,8 +134,8 @@ impl Compared {
     }
 }
 
-/// Returns the reason why two kernels are not ranked that were timed by different clocks, or on a
-/// device without comparable times.
+/// Returns the reason why two kernels are not ranked. Different clocks timed them, or their device
+/// has no comparable times.
 pub(crate) fn different_clocks(
     reference: &EvaluateResponse,
     candidate: &EvaluateResponse,

@@ -20,7 +20,7 @@ use warpgauge_contract::{Checked, EvaluateRequest};
 use warpgauge_report::{EvaluateResponse, Timings, ToolReport, ValidationStatus};
 use warpgauge_validate::{Reason, ReasonCode};
 
-/// Evaluates expressions in the server process.
+/// Evaluates arithmetic expressions in the server process.
 pub(crate) struct ExampleBackend {
     host: Arc<Host>,
 }

@@ -1,4 +1,4 @@
-//! Comparison rules for outputs with more than one correct result, for the worker. The main
+//! Comparison rules for outputs that have more than one correct result, for the worker. The main
 //! function is [`arrangement`].
 
 use warpgauge_contract::{
@@ -6,7 +6,8 @@ use warpgauge_contract::{
 };
 use warpgauge_validate::{Arrangement, RowCount, RowOrder, Scaled};
 
-/// Returns how an output is compared, with buffers by index. The contract is already validated.
+/// Returns how an output is compared; buffers are identified by index. The contract is already
+/// validated.
 pub(super) fn arrangement(
     name: &str,
     how: &CompareAs,
@@ -42,7 +43,7 @@ pub(super) fn arrangement(
     })
 }
 
-/// Returns how an output is compared with its scales.
+/// Returns how a quantised output is compared together with its scales.
 fn scaled(
     name: &str,
     scales: &ScalesOf,

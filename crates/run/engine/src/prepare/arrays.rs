@@ -1,5 +1,5 @@
-//! CUDA arrays of a list of steps: the tensors that they contain, and other uses of these tensors.
-//! The main type is [`Arrays`].
+//! CUDA arrays that a list of steps uses, and the tensors that they contain. The main type is
+//! [`Arrays`].
 
 use std::collections::HashMap;
 
@@ -10,7 +10,8 @@ use warpgauge_worker::protocol::{
     Argument, ArrayObject, ArraySpec, GlobalVariable, Memory, Piece, Pointee, Step,
 };
 
-/// The arrays of a list of steps and the objects over them, without duplicates.
+/// The CUDA arrays of a list of steps, and the texture and surface objects over them, without
+/// duplicates.
 #[derive(Default)]
 pub(super) struct Arrays {
     arrays: Vec<ArraySpec>,
@@ -18,7 +19,7 @@ pub(super) struct Arrays {
     indexes: HashMap<ArrayObject, usize>,
 }
 
-/// Uses of memory by steps, apart from the objects over arrays.
+/// Uses of memory by steps, other than texture and surface objects over arrays.
 pub(super) struct Uses<'a> {
     pub steps: Vec<&'a Step>,
     pub pointers: &'a [Vec<Option<Pointee>>],
@@ -28,8 +29,8 @@ pub(super) struct Uses<'a> {
 }
 
 impl Arrays {
-    /// Returns the object over the array that contains `memory` with these texels. It is a texture
-    /// object with this layout, or a surface object.
+    /// Returns the object over the array that contains `memory` with texels of this format. It is a
+    /// texture object with this layout, or a surface object.
     pub(super) fn object(
         &mut self,
         memory: Memory,
@@ -57,8 +58,9 @@ impl Arrays {
     /// the memory of each argument of `io`.
     ///
     /// # Errors
+    ///
     /// Fails if a tensor that is written is in an array and also used in another way. Writes
-    /// through one would not be visible through the other.
+    /// through one use would not be visible through the other.
     pub(super) fn finished(
         mut self,
         io: &IoContract,

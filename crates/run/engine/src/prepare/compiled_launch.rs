@@ -1,5 +1,5 @@
 //! Launches that a compiler determined. The contract gives the number of programs, and the compiler
-//! everything else.
+//! determines everything else.
 
 use std::sync::Arc;
 

@@ -14,13 +14,15 @@ use warpgauge_worker::protocol::GlobalVariable;
 /// Maximum number of variables that a message lists.
 const MAX_LISTED: usize = 20;
 
-/// The contract of a kernel, and the variables of its image.
+/// The contract of a kernel, and the variables of the compiled image that tensors fill.
 pub(super) struct Globals<'a> {
-    /// The arguments. Those that name a variable that the image lacks are parameters here.
+    /// The contract with its arguments. A tensor that names a variable that the image lacks is a
+    /// parameter here.
     pub io: Cow<'a, IoContract>,
     /// The variables to fill.
     pub variables: Vec<GlobalVariable>,
-    /// The variables that the image lacks, for the message about a wrong number of arguments.
+    /// Text that lists the variables that the image lacks, for the message about a wrong number of
+    /// arguments.
     pub missing: Option<String>,
 }
 

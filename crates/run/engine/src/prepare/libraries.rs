@@ -1,5 +1,5 @@
-//! Functions of NVIDIA's libraries, which replace kernels: the callable ones, and the substitute
-//! for their compilation.
+//! Functions of NVIDIA's libraries, which replace kernels. This module reports which are callable,
+//! and creates the substitute for their compilation.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -49,9 +49,10 @@ fn version(file: &Path) -> Option<String> {
     version.contains('.').then(|| version.to_owned())
 }
 
-/// Returns the substitute for the compilation of a library kernel, which has nothing to compile.
+/// Returns the substitute for the compilation of a library kernel, which has no code to compile.
 ///
 /// # Errors
+///
 /// Fails if the kernel does not fit its arguments.
 pub(crate) fn artifact(kernel: &KernelCode, path: &str) -> Result<CompiledModule, ExecError> {
     let args = kernel.io.as_ref().map_or(&[][..], |io| &io.args);
@@ -85,7 +86,8 @@ pub(crate) fn artifact(kernel: &KernelCode, path: &str) -> Result<CompiledModule
     })
 }
 
-/// Returns a library call as a launch: extents as 64-bit integers, followed by its buffers.
+/// Returns a library call as a launch. Its arguments are the extents as 64-bit integers, followed
+/// by the buffers.
 pub(crate) fn launch(
     kernel: &KernelCode,
     artifact: &CompiledModule,

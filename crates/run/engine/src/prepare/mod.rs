@@ -1,5 +1,5 @@
-//! Preparation of a job before it uses a device: compile, bind, and write its private directory. The
-//! main type is [`Prepared`].
+//! Preparation of a job before it uses a device: compiling kernels, binding arguments, and writing
+//! the job's private directory. The main type is [`Prepared`].
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -39,7 +39,7 @@ mod steps;
 /// Names in `profile.tools` that request the emulator's counts.
 const EMULATOR_TOOLS: [&str; 2] = ["auto", "emulator"];
 
-/// A job that is ready for a device, with its compilation.
+/// A job that is ready for a device, and the result of its compilation.
 pub(crate) struct Prepared {
     /// The candidate's compilation.
     pub(crate) artifact: CompiledModule,
@@ -47,7 +47,8 @@ pub(crate) struct Prepared {
     pub(crate) job: WorkerJob<EvaluatePlan>,
     /// Contains the files that the job names. Dropping it removes them.
     _directory: TempDir,
-    /// Declared after the files, because fields are dropped in this order.
+    /// Share of the disk space. It is declared after the files, because fields are dropped in this
+    /// order.
     _room: RoomShare,
 }
 
@@ -67,14 +68,15 @@ pub(crate) struct Compiled {
 #[derive(Clone)]
 struct CompiledReference {
     artifact: CompiledModule,
-    /// The kernel compiled without fused multiply-add, if that changes the image and is needed.
+    /// The kernel compiled without fused multiply-add. `None` if that is not needed or does not
+    /// change the image.
     unfused: Option<CompiledModule>,
     code: KernelCode,
-    /// Names of the outputs that it defines.
+    /// Names of the outputs that the reference defines.
     outputs: Vec<String>,
 }
 
-/// Result of a compilation.
+/// Result of compiling an evaluation's kernels.
 pub(crate) enum CompileOutcome {
     Compiled(Box<Compiled>),
     /// The candidate does not compile, which is a result rather than an error.
@@ -140,8 +142,8 @@ pub(crate) fn time_for(timeout_s: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(timeout_s).ok()
 }
 
-/// Returns whether the candidate is compiled with line information, because findings of memory
-/// checks contain line numbers.
+/// Returns whether the candidate is compiled with line information. Memory checks need it, because
+/// their findings contain line numbers.
 pub(crate) fn wants_lines(request: &EvaluateRequest) -> bool {
     request.sanitize != Sanitize::Off
 }
@@ -179,9 +181,9 @@ fn distinct_references(request: &EvaluateRequest) -> Vec<(KernelCode, Vec<String
 /// Compiler options that affect fused multiply-add.
 const DECIDE_ON_FUSION: [&str; 2] = ["fmad", "fast"];
 
-/// Returns the reference without fused multiply-add, if only that shows the effect of rounding on
-/// an output. This is the case for integer outputs of integer inputs, because no input can be
-/// changed slightly.
+/// Returns the reference without fused multiply-add. Returns `None` unless only that shows the
+/// effect of rounding on an output. This is the case for integer outputs of integer inputs, because
+/// no input can be changed slightly.
 fn unfused(request: &EvaluateRequest, code: &KernelCode, outputs: &[String]) -> Option<KernelCode> {
     let io = request.kernel.io.as_ref()?;
     let mut tensors = io.args.iter().filter_map(|arg| Some((arg, arg.tensor_spec.as_ref()?)));
@@ -203,7 +205,7 @@ fn unfused(request: &EvaluateRequest, code: &KernelCode, outputs: &[String]) -> 
     Some(code)
 }
 
-/// Converts the compile error of a reference kernel, which the contract causes.
+/// Converts the compile error of a reference kernel to an error of the contract.
 fn reference_failure(output: &str, error: CompileError) -> ExecError {
     match error {
         CompileError::Rejected(failure) => ExecError::Invalid(vec![Problem {
@@ -222,7 +224,7 @@ fn reference_failure(output: &str, error: CompileError) -> ExecError {
     }
 }
 
-/// Inputs of a job's layout in addition to the contract.
+/// Data that the layout of a job needs in addition to the contract.
 pub(crate) struct Layout {
     pub(crate) job_id: String,
     pub(crate) directory: TempDir,
@@ -348,7 +350,7 @@ pub(crate) fn tensor_arguments(io: &IoContract) -> Vec<(usize, &ArgSpec)> {
     io.args.iter().enumerate().filter(|(_, arg)| is_buffer(arg)).collect()
 }
 
-/// Returns the launches of a kernel with the arguments of `io`.
+/// Returns the launches of a kernel whose arguments are those of `io`.
 fn launches_of(
     artifact: &CompiledModule,
     code: &KernelCode,
@@ -363,7 +365,7 @@ fn launches_of(
     launch_of(artifact, code, &globals, limits, path).map(Launches::from)
 }
 
-/// Returns the launch of `artifact`'s entry with the arguments and the dimensions of `io`.
+/// Returns the launch of `artifact`'s entry. Arguments and dimensions are those of `io`.
 fn launch_of(
     artifact: &CompiledModule,
     code: &KernelCode,

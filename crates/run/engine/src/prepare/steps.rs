@@ -1,4 +1,5 @@
-//! Programs of several launches: the worker's form of a contract's list of steps.
+//! Programs of several launches. This module converts a contract's list of steps to the form that
+//! workers execute.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -93,8 +94,8 @@ pub(super) fn launches_of(
     Ok(Launches { first, rest: Vec::new(), program: Some(Box::new(program)) })
 }
 
-/// Returns the single launch of a kernel that takes arrays of pointers, if its compiler determines
-/// the launch.
+/// Returns the single launch of a kernel that takes arrays of pointers. Returns `None` unless the
+/// kernel's compiler determines the launch.
 fn decided_launch(
     artifact: &CompiledModule,
     decided: &CompiledLaunch,
@@ -163,7 +164,7 @@ fn kernels_of<'a>(
 struct PointerArrays(Vec<Vec<Option<Pointee>>>, HashMap<Vec<Option<Pointee>>, usize>);
 
 struct Binder<'a> {
-    /// The arguments without content.
+    /// The contract's arguments, without their content.
     args: Vec<ArgSpec>,
     kernels: &'a [&'a KernelInfo],
     /// Memory of each argument that is a tensor.
@@ -187,7 +188,8 @@ impl<'a> Binder<'a> {
         let io = &*globals.io;
         let bare = |arg: &ArgSpec| {
             let spec = arg.tensor_spec.as_ref();
-            // One step may read what another writes, so the role does not apply to a parameter.
+            // One step may read data that another step writes, so the role of a tensor does not
+            // apply to a single parameter.
             let spec = spec.map(|spec| TensorSpec::new(spec.shape.clone(), spec.dtype));
             ArgSpec {
                 name: arg.name.clone(),

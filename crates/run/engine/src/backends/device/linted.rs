@@ -9,7 +9,8 @@ use warpgauge_turns::Owner;
 use warpgauge_validate::Weakness;
 use warpgauge_worker::protocol::{EvaluatedRun, RunOutcome};
 
-/// Weaknesses by contract. A search sends thousands of kernels with the same contract.
+/// Known weaknesses, by the hash of the contract. A search sends thousands of kernels with the same
+/// contract.
 #[derive(Default)]
 pub(crate) struct LintedContracts {
     known: Remembered<Vec<Weakness>, MOST_CONTRACTS>,
@@ -29,8 +30,8 @@ pub(crate) fn identity(request: &EvaluateRequest, owner: Owner) -> Option<blake3
         // The lengths make the boundaries between payloads unambiguous.
         hasher.update(&payload.decoded_len().ok()?.to_le_bytes());
         match payload.on_device() {
-            // The id is unique to this copy of the content, so such a contract is examined each
-            // time.
+            // The id is unique to this copy of the content, so a contract with such content is
+            // examined each time.
             Some(content) => hasher.update(content.id.as_bytes()),
             None => hasher.update_reader(payload.reader()).ok()?,
         };
@@ -38,7 +39,7 @@ pub(crate) fn identity(request: &EvaluateRequest, owner: Owner) -> Option<blake3
     Some(hasher.finalize())
 }
 
-/// What a run must do about a contract's weaknesses.
+/// Says whether a run must examine its contract for weaknesses.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Look {
     /// The contract has no expectation, so there is nothing to examine.
@@ -57,7 +58,7 @@ impl Look {
 }
 
 impl LintedContracts {
-    /// Returns what a run must do about a contract with this hash (see [`identity`]).
+    /// Returns whether a run must examine a contract with this hash (see [`identity`]).
     pub(crate) fn look(&self, contract: Option<blake3::Hash>) -> Look {
         let Some(contract) = contract else { return Look::Needless };
         match self.known.get(contract) {
@@ -66,7 +67,8 @@ impl LintedContracts {
         }
     }
 
-    /// Adds known weaknesses to the outcome of a run, or stores those that the run found.
+    /// Adds known weaknesses of the contract to the outcome of a run, or stores those that the run
+    /// found.
     pub(crate) fn settle(&self, look: Look, outcome: &mut RunOutcome<EvaluatedRun>) {
         match look {
             Look::Known(known) => outcome.told.weaknesses = known,

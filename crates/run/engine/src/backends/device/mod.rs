@@ -1,6 +1,6 @@
 //! Backend for device code, which workers load and launch. This file contains the sequence of
-//! stages of one evaluation, from contract to report. `comparison` evaluates several kernels on one
-//! lease. The main type is [`DeviceBackend`].
+//! stages of one evaluation, from contract to report. `comparison` evaluates several kernels during
+//! one lease. The main type is [`DeviceBackend`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,25 +40,25 @@ mod tuning;
 /// Maximum number of contracts whose weaknesses or tolerances are remembered.
 const MOST_CONTRACTS: usize = 1024;
 
-/// Number of timed launches that a separate process judges. Their times must agree with those of
-/// the others.
+/// Number of timed launches that a separate process times and verifies. Their times must agree with
+/// those of the other launches.
 const SEALED: u32 = 3;
 
 /// Minimum number of consecutive launches without restored module state, for kernels that keep
-/// state. A larger number of trials replaces it.
+/// state between launches. If the request asks for more trials, that number applies.
 const LASTING: u32 = 200;
 
 /// A prepared run with its request.
 pub(crate) struct Laid {
     pub(crate) request: EvaluateRequest,
     pub(crate) prepared: Prepared,
-    /// How the run handles weaknesses of the contract; settled with its outcome.
+    /// Whether the run must examine the contract for weaknesses. The run's outcome settles this.
     pub(crate) look: Look,
     /// Hash of the contract, without the kernel.
     pub(crate) contract: Option<blake3::Hash>,
 }
 
-/// Returns a kernel with its compilation, so that its code can be shown later.
+/// Returns the record of a kernel and its compilation, so that its code can be shown later.
 pub(crate) fn kept(
     name: &str,
     request: &EvaluateRequest,
@@ -81,7 +81,7 @@ pub(crate) struct DeviceBackend {
     torch: Arc<TorchBackend>,
     linted: LintedContracts,
     settled: SettledTolerances,
-    /// Chosen configurations of kernels.
+    /// Configurations that were chosen for kernels.
     winners: Winners,
 }
 
@@ -137,7 +137,7 @@ impl DeviceBackend {
         let mut compiling = Instant::now();
         let tuning = self.tuned(job, &mut request, &device).await?;
         if tuning.is_some() {
-            // The tuning report contains the time of the choice.
+            // The tuning report contains the time that the choice took.
             compiling = Instant::now();
         }
 
@@ -253,7 +253,7 @@ impl DeviceBackend {
         Ok(Laid { request, prepared, look, contract })
     }
 
-    /// Runs an evaluation on a leased device, and reports its progress as that of the job.
+    /// Runs an evaluation on a leased device, and reports the progress as that of the job.
     pub(crate) async fn execute(
         &self,
         job: &ActiveOrder<'_>,

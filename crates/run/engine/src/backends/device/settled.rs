@@ -1,4 +1,4 @@
-//! Tolerances that were measured for a contract on a device. Each is measured only once, since the
+//! Tolerances that were measured for a contract on a device. Each is measured only once, because a
 //! measurement runs the reference several times. The main type is [`SettledTolerances`].
 
 use super::MOST_CONTRACTS;
@@ -6,16 +6,16 @@ use crate::remembered::Remembered;
 use warpgauge_model::DeviceInfo;
 use warpgauge_worker::protocol::{Checks, EvaluatedRun, OutputCheck};
 
-/// Tolerances by contract (see [`super::linted::identity`]) and device. A search sends thousands of
-/// kernels with the same contract.
+/// Measured tolerances by contract (see [`super::linted::identity`]) and device. A search sends
+/// thousands of kernels with the same contract.
 #[derive(Default)]
 pub(crate) struct SettledTolerances {
     known: Remembered<Vec<OutputCheck>, MOST_CONTRACTS>,
 }
 
 impl SettledTolerances {
-    /// Fills known tolerances into the checks of a run. If they are not known, returns the key
-    /// under which the run's measured tolerances are stored.
+    /// Inserts known tolerances into the checks of a run. If they are not known, returns the key
+    /// under which the caller stores those that the run measures.
     pub(super) fn apply(
         &self,
         contract: Option<blake3::Hash>,
@@ -35,7 +35,8 @@ impl SettledTolerances {
         }
     }
 
-    /// Stores the tolerances that a run measured, if it measured all open ones in `checks`.
+    /// Stores the tolerances that a run measured, if it measured all those that `checks` leaves
+    /// open.
     pub(super) fn remember(&self, key: Option<blake3::Hash>, checks: &Checks, told: &EvaluatedRun) {
         let Some(key) = key else { return };
         let is_measured =

@@ -5,7 +5,8 @@ use serde::Deserialize;
 use warpgauge_compile::readable;
 use warpgauge_report::{ProgramKernel, TimelineReport};
 
-/// Maximum number of kernels in a report: those with the longest time or the most launches.
+/// Maximum number of kernels in a report. Those with the longest time or the most launches are
+/// listed.
 const MOST_KERNELS: usize = 200;
 
 /// Maximum number of characters of a kernel's name or of a message.

@@ -31,7 +31,8 @@ use warpgauge_report::{
 use warpgauge_sandbox::contained::CapturedText;
 use warpgauge_sandbox::program::ChildProgram;
 
-/// Maximum length of a program's output in a report, in bytes: at the beginning, and at the end.
+/// Maximum length of a program's output in a report, in bytes. The two limits apply to the
+/// beginning and to the end.
 const SHOWN_FIRST: usize = 48 << 10;
 const SHOWN_LAST: usize = 16 << 10;
 

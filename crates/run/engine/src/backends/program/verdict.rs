@@ -14,7 +14,7 @@ const STDOUT: &str = "stdout";
 /// Maximum number of characters of a line that a message quotes.
 const QUOTED: usize = 120;
 
-/// Result of judging a program.
+/// Verdict on a program, with the reasons.
 pub(super) struct Verdict {
     pub validation: ValidationReport,
     pub correctness: Option<bool>,
@@ -82,7 +82,8 @@ fn name_of(signal: i32) -> String {
     found.map_or_else(|| format!("signal {signal}"), |(_, name)| (*name).to_owned())
 }
 
-/// Returns the reason why the program ended early: it timed out, or a signal ended it.
+/// Returns the reason why the program ended early: it timed out, or a signal ended it. Returns
+/// `None` if it ended by itself.
 fn early(request: &EvaluateRequest, ended: &ProgramEnd) -> Option<(ReasonCode, FailureReport)> {
     let (reason, code, message) = match &ended.status {
         None => (

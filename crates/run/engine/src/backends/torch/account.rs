@@ -1,4 +1,4 @@
-//! Account of the time of an order. Every moment belongs to one phase.
+//! Accounting of an order's time. Every moment belongs to one phase.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Starts an account at the current time.
+    /// Starts the accounting at the current time.
     pub(super) fn begun() -> Self {
         Self { since: Instant::now(), spent: [Duration::ZERO; PHASES] }
     }

@@ -6,8 +6,8 @@ use super::players::Players;
 use warpgauge_tensor::{InitKind, TensorInit};
 use warpgauge_torch::{GradientInput, TensorLayout, TreeOf};
 
-/// Makes all sides compute gradients in further calls. If the contract gives the inputs, upstream
-/// gradients become additional arguments.
+/// Makes candidate and references compute gradients in further calls. If the contract gives the
+/// inputs, upstream gradients become additional arguments.
 pub(super) fn begin(players: &mut Players) -> Result<(), Stop> {
     let upstream = upstream(players)?;
     let seed = players.seed();
@@ -26,8 +26,8 @@ pub(super) fn begin(players: &mut Players) -> Result<(), Stop> {
     players.candidate.begin_backward(&upstream).map_err(Stop::Candidate)
 }
 
-/// Returns upstream gradients for outputs of floating-point type: for the contract's outputs, or
-/// otherwise for those that the maker of the inputs returns.
+/// Returns upstream gradients for outputs of floating-point type. These are the contract's outputs,
+/// or otherwise the outputs of the submission that generates the inputs.
 fn upstream(players: &mut Players) -> Result<Vec<GradientInput>, Stop> {
     let of_contract = players.inputs.outputs();
     if !of_contract.is_empty() {

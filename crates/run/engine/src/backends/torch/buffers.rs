@@ -9,7 +9,7 @@ use warpgauge_tensor::Dtype;
 use warpgauge_torch::ModuleParameter;
 use warpgauge_validate::{Reason, ReasonCode, makes_change};
 
-/// One buffer that both sides have.
+/// One buffer that candidate and reference have in common.
 struct SharedBuffer {
     name: String,
     dtype: Dtype,
@@ -18,21 +18,21 @@ struct SharedBuffer {
     before: Vec<u8>,
 }
 
-/// The buffers that both sides have.
+/// The buffers that candidate and reference have in common.
 #[derive(Default)]
 pub(super) struct SharedBuffers(Vec<SharedBuffer>);
 
-/// Reads the elements of one of a side's buffers.
+/// Reads the elements of a buffer.
 pub(super) type ReadBuffer<'a> = dyn FnMut(&ModuleParameter) -> Result<Vec<u8>, Stop> + 'a;
 
-/// Reads the elements of one of a player's buffers.
+/// Reads the elements of a buffer of the given player.
 pub(super) type ReadOfPlayer<'a> =
     dyn FnMut(&Player, &ModuleParameter) -> Result<Vec<u8>, Stop> + 'a;
 
 impl SharedBuffers {
-    /// Finds the buffers that the candidate shares with its only reference: same name, type and
-    /// shape. It includes at most [`MOST_BYTES`], and must be called before any call of either
-    /// side. `read` reads one of the reference's buffers.
+    /// Finds the buffers that the candidate shares with its only reference: those with the same
+    /// name, type and shape. It includes at most [`MOST_BYTES`]. The caller must call it before any
+    /// call of candidate or reference. `read` reads one of the reference's buffers.
     pub(super) fn of(players: &Players, read: &mut ReadOfPlayer<'_>) -> Result<Self, Stop> {
         let [reference] = &players.expectations.references[..] else { return Ok(Self::default()) };
         if reference.outputs.is_some() {
@@ -65,9 +65,9 @@ impl SharedBuffers {
         self.0.is_empty()
     }
 
-    /// Returns a reason if the candidate did not change a buffer as the reference did. Both sides
-    /// have made the same number of calls. The arguments are, for each side, its current parameters
-    /// and buffers, and a function that reads their elements.
+    /// Returns a reason if the candidate did not change a buffer as the reference did. Both must
+    /// have made the same number of calls. The arguments contain, for each of the two, its current
+    /// parameters and buffers, and a function that reads their elements.
     pub(super) fn verdict(
         &self,
         (theirs, read_theirs): (&[ModuleParameter], &mut ReadBuffer<'_>),

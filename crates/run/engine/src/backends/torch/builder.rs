@@ -1,7 +1,7 @@
 //! Compiles extensions for the runners of an order, which have no compilers.
 //!
-//! Each runner has a socket to the server that is not accessible to judges. The server handles a
-//! runner's build requests one at a time, up to a limit and while the order lasts. An invalid
+//! Each runner has a socket to the server that judges cannot access. The server handles a runner's
+//! build requests one at a time until a limit on their number or the end of the order. An invalid
 //! message ends the service. Compilation counts towards the order's timeout, but not towards the
 //! kernel's time.
 
@@ -18,15 +18,16 @@ use warpgauge_turns::Owner;
 
 use crate::error::chain;
 
-/// Limits per runner on modules, and on kernels that are assembled.
+/// Maximum number of modules that a runner may have compiled, and of kernels that it may have
+/// assembled.
 const MOST_MODULES: u32 = 48;
 const MOST_ASSEMBLED: u32 = 1024;
 
 /// Maximum number of builds that a report lists.
 const MOST_TOLD: usize = 64;
 
-/// Maximum time reserved before the deadline to report a timeout; at most a tenth of the remaining
-/// time is reserved.
+/// Maximum time that is reserved before the deadline to report a timeout. At most a tenth of the
+/// remaining time is reserved.
 const LEFT: Duration = Duration::from_millis(500);
 
 /// Build service for the runners of one order. Dropping it ends running compilations.
@@ -36,7 +37,7 @@ pub(super) struct Serving {
     deadline: Arc<Mutex<Instant>>,
 }
 
-/// Owner of an order, and the compiler to use for it.
+/// Owner of an order, and the compiler that builds the order's extensions.
 pub(super) struct Customer<'a> {
     pub(super) compiler: &'a Arc<Compiler>,
     pub(super) owner: Owner,
@@ -53,7 +54,7 @@ struct Desk {
     told: Option<Arc<Mutex<Vec<TorchExtension>>>>,
 }
 
-/// Describes how extensions are built for a Python process, from the facts that its interpreter
+/// Describes how to build extensions for a Python process, based on the facts that its interpreter
 /// reported.
 pub(super) fn python_host(versions: &Versions, device: Option<&DeviceInfo>) -> PythonHost {
     let building = versions.building.clone();

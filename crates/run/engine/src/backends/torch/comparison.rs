@@ -25,13 +25,14 @@ use warpgauge_model::JobStage;
 use warpgauge_report::{EvaluateResponse, KernelVerdict, Timings, VerdictBy};
 use warpgauge_statistics::paired::{PairedComparison, PairedVerdict, across_processes};
 
-/// Messages for comparisons in which no candidate is called faster or slower.
+/// Explanations in comparisons that call no candidate faster or slower.
 const NOT_COMPARED: &str = "times of the CPU rank nothing: both are in the reports";
 const NOT_BESIDE: &str = "the remaining time was too short to time both sides in turns: both times are in the reports; \
                           raise `measure.max_time` or `timeout`";
 
-/// Tolerated relative slowdown of the reference beside the candidate, compared with the reference
-/// alone, in addition to the resolution. A larger slowdown makes the comparison inconclusive.
+/// Tolerated relative slowdown of the reference while it is timed beside the candidate, compared
+/// with the reference alone. The resolution is added to it. A larger slowdown makes the comparison
+/// inconclusive.
 const SLOWED: f64 = 0.1;
 
 /// One comparison of torch kernels.
@@ -39,11 +40,11 @@ pub(super) struct TorchSession<'a> {
     backend: &'a TorchBackend,
     job: &'a ActiveOrder<'a>,
     request: CompareRequest,
-    /// Permit and device, which pass from one evaluation to the next.
+    /// Permit and device, which one evaluation passes to the next.
     entered: Option<Entered<'a>>,
     /// Candidates still to be judged.
     waiting: std::vec::IntoIter<KernelCode>,
-    /// Number of candidates, which share the false-positive rate.
+    /// Number of candidates. They share the false-positive rate.
     comparisons: usize,
     /// Paired times of each judged candidate; `None` if it was not timed in turns with the
     /// reference.
@@ -335,18 +336,19 @@ fn is_doubtful(timed: &Timed) -> bool {
     matches!(timed.comparison.verdict, PairedVerdict::Faster | PairedVerdict::Slower)
 }
 
-/// Returns whether the times differ by more than is usual between processes, and contain the same
-/// waits on both sides.
+/// Returns whether the times differ by more than is usual between processes, and the calls of both
+/// sides include the same waits.
 fn is_far(Timed { comparison, waits_differ, .. }: &Timed) -> bool {
     !waits_differ && comparison.time.is_some_and(|time| time.ratio.ln().abs() >= CLOSE)
 }
 
 /// Conclusion from the ratios of several pairs of processes.
 enum Across {
-    /// They differ from 1 by more than they vary. The times contain their mean and its interval.
+    /// The ratios differ from 1 by more than they vary. The times contain their mean and its
+    /// interval.
     Decided(Box<Timed>),
-    /// Further pairs must decide. The text is the reason why there is no comparison if no further
-    /// pair follows.
+    /// Further pairs of processes must decide. The text is the reason why there is no comparison if
+    /// no further pair follows.
     Open(String),
 }
 

@@ -2,8 +2,9 @@
 //! runner.
 //!
 //! Another process judges the kernel again in that runner, with new references. Then the kernel
-//! makes one call under the profiler. The profiler reads values in the runner's process, so they
-//! are only explanations and do not affect the verdict.
+//! makes one call under the profiler. The profiler reads values in the runner's process, where the
+//! submission could change them. The values are therefore only explanations and do not affect the
+//! verdict.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +29,7 @@ use warpgauge_torch::{Alone, Killer, Runner};
 struct Counting<'a> {
     entered: &'a Entered<'a>,
     order: Arc<Order>,
-    /// Number of references to run beside it.
+    /// Number of references to run beside the candidate.
     references: usize,
     most_bytes: u64,
     /// Runners that must end before the device counts as quiet again.
@@ -92,8 +93,8 @@ fn counted(judgement: Judgement) -> Result<(), String> {
     counted.unwrap_or_else(|| Err("no call was made".to_owned()))
 }
 
-/// Returns whether the profiled program caused the lack of values. Its own error is then more
-/// informative.
+/// Returns whether the profiled program is the reason why there are no values. The program's own
+/// error is then more informative.
 fn is_of_call(why: &Unavailable) -> bool {
     matches!(
         why.cause(),

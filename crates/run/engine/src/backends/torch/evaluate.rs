@@ -56,14 +56,14 @@ const IDLE: usize = 5;
 /// Maximum size of a report without its outputs, in bytes.
 const MOST_REPORT_BYTES: u64 = 64 << 20;
 
-/// One case for the judge: a submission, its references and the request.
+/// One case for the judge: a submission, its references, and the request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Case {
     pub submission: TorchSubmission,
     pub oracles: Vec<Oracle>,
     pub request: EvaluateRequest,
     pub plan: Option<Plan>,
-    /// Plan for timing the candidate and its only reference in turns, on a device.
+    /// Plan for timing the candidate and its only reference in turns. Only for a device.
     pub beside: Option<SideBySide>,
     /// Whether to make one call that is observed by the profiler around the candidate's runner.
     pub count: bool,
@@ -83,7 +83,7 @@ impl Case {
     }
 }
 
-/// Result of a case.
+/// Result of judging a case.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Judgement {
     pub report: EvaluateResponse,
@@ -92,7 +92,7 @@ pub(super) struct Judgement {
     /// Whether the profiler observed a call, or the reason why not; `None` if no such call was
     /// requested.
     pub counted: Option<Result<(), String>>,
-    /// Whether an overloaded machine may have caused the failure, so that a retry is worthwhile.
+    /// Whether an overloaded machine may have caused the failure. A retry is then worthwhile.
     pub unsure: bool,
     /// Tolerances that later evaluations beside the same reference may reuse.
     pub tolerances: BTreeMap<String, ResolvedTolerance>,
@@ -214,8 +214,8 @@ impl TorchBackend {
         Ok(Judgement { report, compared, counted: None, unsure: false, tolerances })
     }
 
-    /// Writes the outputs to keep to files, and emits an event for each. Contents that were only to
-    /// be kept are removed from the returned report.
+    /// Writes the requested outputs to files, and emits an event for each. The returned report no
+    /// longer contains outputs that were requested only as files.
     async fn keep_returned(
         &self,
         job: &ActiveOrder<'_>,
@@ -263,7 +263,7 @@ pub(super) fn plan_of(request: &EvaluateRequest) -> Plan {
     }
 }
 
-/// Order to a judge process: one case, and facts for its report besides the verdict.
+/// Order to a judge process: one case, and facts that its report contains besides the verdict.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Evaluation {
     job_id: String,
@@ -329,8 +329,8 @@ impl Evaluation {
         Ok(Judgement { report, compared, counted, unsure, tolerances })
     }
 
-    /// Returns whether the request asks for hardware metrics, and the kernel ran on a device and
-    /// has a runtime.
+    /// Returns whether hardware metrics are to be collected: the request asks for them, and the
+    /// kernel ran on a device and has a runtime.
     fn wants_counters(&self, report: &EvaluateResponse) -> bool {
         let wanted = self.case.request.profile.as_ref().is_some_and(nsight::wants_counters);
         let ran = report.kernel_exec_result.runtime.is_some();
@@ -362,7 +362,7 @@ fn no_device(what: String) -> ExecError {
     ExecError::Unavailable(format!("the device cannot be used to judge a torch kernel: {what}"))
 }
 
-/// Loads all sides, and judges the candidate. Blocking.
+/// Loads the candidate and the references, and judges the candidate. Blocking.
 fn judged(
     mut sessions: Vec<RunnerSession>,
     case: &Case,
@@ -455,7 +455,7 @@ fn judged(
 }
 
 /// Chooses the source of the inputs: the contract, `get_inputs()` of `maker`, or otherwise inputs
-/// that its runner suggests.
+/// that `maker`'s runner suggests.
 fn inputs_of(case: &Case, maker: &mut Player) -> Result<Result<Inputs, Failed>, ExecError> {
     if let Some(io) = case.request.kernel.io.as_ref().filter(|io| !io.args.is_empty()) {
         return Inputs::of_contract(io).map(Ok);

@@ -22,7 +22,7 @@ pub(super) struct Expectations {
 /// A submission that computes expected outputs.
 pub(super) struct ReferencePlayer {
     pub player: Player,
-    /// Names of the outputs that it defines; `None` means all.
+    /// Names of the outputs that the submission defines. `None` means all outputs.
     pub outputs: Option<Vec<String>>,
 }
 

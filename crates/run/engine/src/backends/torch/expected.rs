@@ -45,20 +45,20 @@ pub(super) struct Computation {
     timeout: f64,
 }
 
-/// Number of further input sets on which a kernel is verified. Slow references and large outputs
-/// get the minimum, or fewer at the limits below.
+/// Number of further input sets on which a kernel is verified. If references are slow or outputs
+/// large, the minimum applies, or fewer sets if even these exceed the limits below.
 const SETS: RangeInclusive<usize> = 3..=16;
 
-/// Time limit for sets beyond the minimum.
+/// Time limit for computing sets beyond the minimum.
 const TIME_FOR_MORE: Duration = Duration::from_millis(200);
 
-/// Limits on the total size of the outputs of all sets, in bytes: for sets beyond the minimum, and
-/// for any sets.
+/// Limits on the total size of the outputs of all sets, in bytes. The first applies to sets beyond
+/// the minimum, and the second to all sets.
 const BYTES_FOR_MORE: u64 = 64 << 20;
 const MOST_SET_BYTES: u64 = 2 << 30;
 
-/// Share of the request's timeout within which further sets must end, if each takes as long as the
-/// slowest so far.
+/// Share of the request's timeout within which further sets must be computed. Each is assumed to
+/// take as long as the slowest so far.
 const SHARE_OF_TIMEOUT: f64 = 0.8;
 
 /// Computes the outputs that torch kernels define, and writes them to files in `directory`.
@@ -174,7 +174,7 @@ impl Computation {
         if !inputs.can_vary() || self.seeds.is_empty() || !sets.may_grow(self.timeout) {
             return Ok(0);
         }
-        // The results of a reference that keeps state depend on earlier calls, and are meaningless
+        // The results of a reference that keeps state depend on earlier calls. They are meaningless
         // for other inputs.
         if sets.timed(|| computed(&mut references, &inputs, None))? != first {
             return Ok(0);
@@ -204,12 +204,12 @@ fn computed(
     Ok(all)
 }
 
-/// Sets of inputs for which outputs were computed, including the contract's.
+/// Sets of inputs for which outputs were computed, including the contract's inputs.
 #[derive(Debug, Default)]
 struct Sets {
     count: usize,
     took: Duration,
-    /// Time of the slowest set.
+    /// Time that the slowest set took.
     longest: Duration,
     /// Size of all outputs of one set, in bytes.
     bytes: u64,

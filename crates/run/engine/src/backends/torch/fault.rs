@@ -17,7 +17,8 @@ pub(super) enum Stage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blame {
     Submission,
-    /// The submission or an overloaded machine. A retry with other runners shows which of them.
+    /// The cause is the submission or an overloaded machine. A retry with other runners shows which
+    /// of the two.
     Unsure,
     /// The process from which runners are forked has ended.
     Parent,
@@ -38,7 +39,7 @@ pub(super) struct Failed {
     pub blame: Blame,
 }
 
-/// Reasons why an evaluation ends before its last call.
+/// Reason why an evaluation ends before its last call.
 pub(super) enum Stop {
     Candidate(Failed),
     Reference(Failed),
@@ -126,7 +127,8 @@ impl Failed {
         Self { stage, code, message, line: None, traceback: None, blame }
     }
 
-    /// Returns the error for a failure that the submission did not cause: there is no verdict.
+    /// Returns the error for a failure that the submission did not cause, so that there is no
+    /// verdict. Returns `None` if the submission may have caused it.
     pub(super) fn of_environment(&self) -> Option<ExecError> {
         let what = || self.message.clone();
         match self.blame {

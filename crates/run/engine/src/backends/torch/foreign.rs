@@ -11,8 +11,8 @@ use warpgauge_model::FailureCode;
 use warpgauge_report::{EvaluateResponse, OutputReport};
 use warpgauge_tensor::{Blob, TensorData};
 
-/// Runs device kernels that define expected outputs of a torch kernel, for the contract's inputs.
-/// In the request, their outputs replace the kernels as data.
+/// Runs the device kernels that define expected outputs of a torch kernel, for the contract's
+/// inputs. In the request, the outputs replace the kernels as data.
 pub(super) async fn expected_from_device(
     evaluator: &dyn Evaluator,
     job: &ActiveOrder<'_>,
@@ -72,7 +72,7 @@ fn at(error: ExecError, path: &str) -> ExecError {
     ExecError::Invalid(moved.collect())
 }
 
-/// Returns the error for a reference without outputs, which the contract causes.
+/// Returns the error for a reference that produced no outputs. The contract is the cause.
 fn not_left(report: &EvaluateResponse, path: &str) -> ExecError {
     let result = &report.kernel_exec_result;
     let failure = report.failure.as_ref().map(|failure| &failure.message);

@@ -1,6 +1,6 @@
 //! Functions that callers send. Each call runs in a fresh fork, or in a fork that ran an earlier
-//! call on the same terms. It runs on the CPU, or on a GPU under the device's lease. Only the
-//! caller uses the result; this module does not inspect it.
+//! call with the same owner, name and limits. It runs on the CPU, or on a GPU under the device's
+//! lease. Only the caller uses the result; this module does not inspect it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ impl Functions {
         Self { host: Arc::clone(host), torch: Arc::clone(torch), waiting: Arc::default() }
     }
 
-    /// Ends the processes that wait for another call.
+    /// Ends the idle processes that wait for another call.
     pub(crate) fn end(&self) {
         self.waiting.end();
     }

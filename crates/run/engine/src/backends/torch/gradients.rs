@@ -6,7 +6,7 @@ use super::inputs::Inputs;
 use super::values::{Named, Value};
 use warpgauge_validate::{Reason, ReasonCode};
 
-/// Prefixes of the names of gradients, and of parameters' gradients.
+/// Prefixes of the names of gradients, and of the names of parameters' gradients.
 const GRADIENT: &str = "grad.";
 const OF_PARAMETER: &str = "grad.parameters.";
 
@@ -36,7 +36,7 @@ pub(super) fn missing(
     Some(Reason::new(ReasonCode::OutputMismatch, message))
 }
 
-/// Returns the names of gradients that only one side has.
+/// Returns the names of gradients that only the candidate or only the reference has.
 pub(super) fn unchecked(values: &Named, expected: &BTreeMap<String, Value>) -> Vec<String> {
     let own = values.iter().map(|(name, _)| name);
     let own = own.filter(|name| is_gradient(name) && !expected.contains_key(*name));
@@ -46,7 +46,7 @@ pub(super) fn unchecked(values: &Named, expected: &BTreeMap<String, Value>) -> V
     own.chain(theirs).cloned().collect()
 }
 
-/// Separates the results of a call from its gradients, and names the gradients.
+/// Separates the gradients of a call from its other results, and names them.
 pub(super) fn separated(values: Named, root: &str, inputs: &Inputs) -> (Named, Named) {
     let (forward, of_inputs, of_parameters) = (
         format!("{root}.returned"),

@@ -1,8 +1,8 @@
-//! A device's lease, and the work on the device beside and after an order. The next order's
-//! processes create their contexts, and old processes release their memory. Both would disturb
-//! timed work. Torch kernels therefore wait for the end of this work after they are loaded and
-//! verified (`DeviceNoise`), and other orders before they begin (`Host::quiet_lease`). Functions do
-//! not wait.
+//! A device's lease, and the processes that start or end on the device beside and after an order.
+//! The next order's processes create their contexts, and old processes release their memory. Both
+//! would disturb timed work. Torch kernels therefore wait for the end of this work after they are
+//! loaded and verified (`DeviceNoise`), and other orders before they begin (`Host::quiet_lease`).
+//! Functions do not wait.
 
 use std::future::Future;
 use std::os::unix::net::UnixStream;
@@ -16,7 +16,7 @@ use super::runs::Side;
 use warpgauge_torch::{DeviceNoise, Killer};
 use warpgauge_worker::{Fleet, Lease};
 
-/// Time limit for the end of an order's processes.
+/// Time limit for an order's processes to end.
 const ENDING: Duration = Duration::from_secs(2);
 
 /// A device's lease. Dropping it releases the device.
@@ -40,7 +40,7 @@ impl Held {
         self
     }
 
-    /// Adds runners that must end before the device counts as quiet again; other code ends them.
+    /// Adds runners that must end before the device counts as quiet again; their owners end them.
     /// Returns the runners of earlier evaluations that have not ended yet.
     pub(super) fn ends(&self, runners: impl IntoIterator<Item = Killer>) -> Vec<Killer> {
         let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,8 +55,9 @@ impl Held {
         (self.lease.as_mut(), &self.ending)
     }
 
-    /// Starts the next order's runners, which create their contexts. Nothing may be timed before
-    /// the returned noise ends; it includes the end of the runners in `ending`.
+    /// Starts the next order's runners, which create their contexts on the device. Nothing may be
+    /// timed until the returned noise has ended. The noise also includes the end of the runners in
+    /// `ending`.
     pub(super) fn makes_next(&self, ending: Vec<Killer>) -> Option<DeviceNoise> {
         let side = Arc::clone(&self.side);
         let (end, other) = UnixStream::pair().ok()?;

@@ -27,7 +27,7 @@ pub(super) const WARMUP: u32 = 1;
 /// Minimum number of timed calls, regardless of their duration.
 const LEAST: usize = 3;
 
-/// Copies the reference's parameters and buffers to those of the candidate, through the judge.
+/// Copies the reference's parameters and buffers to the candidate's, through the judge's memory.
 pub(super) fn share_parameters(players: &Players) -> Result<Option<TorchParameters>, Stop> {
     players.share_parameters(&mut |(reference, theirs), (candidate, own)| {
         let elements = reference.elements(theirs).map_err(Stop::Reference)?;
@@ -35,7 +35,7 @@ pub(super) fn share_parameters(players: &Players) -> Result<Option<TorchParamete
     })
 }
 
-/// Calls of both sides. Each is verified before the next.
+/// Calls of candidate and references. Each call is verified before the next.
 pub(super) struct HostCalls<'a> {
     pub players: &'a mut Players,
     pub verification: &'a mut Verification,
@@ -125,13 +125,14 @@ impl HostCalls<'_> {
         Ok(())
     }
 
-    /// Makes a later call than the first.
+    /// Makes a call other than the first.
     fn next(&mut self, seeds: Seeds) -> Result<Duration, Stop> {
         let seed = self.players.seeds_of(seeds, 1).into_iter().flatten().next();
         self.call(seed, false)
     }
 
-    /// Makes one call of all sides with the same inputs. Returns the candidate's time.
+    /// Makes one call of candidate and references with the same inputs. Returns the candidate's
+    /// time.
     fn call(&mut self, seed: Option<u64>, first: bool) -> Result<Duration, Stop> {
         let generator = self.players.generator_of(seed);
         let Players { candidate, expectations, inputs, account, .. } = &mut *self.players;

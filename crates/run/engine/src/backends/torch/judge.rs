@@ -1,4 +1,5 @@
-//! One evaluation: it prepares both sides, calls them on the CPU or on a device, and collects the results.
+//! One evaluation: it prepares candidate and references, calls them on the CPU or on a device, and
+//! collects the results.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ pub(super) struct Judged {
     pub timed: Timed,
     /// Additional observations on a device.
     pub observed: Observed,
-    /// The failure that ended the evaluation, and whether it is that of a reference.
+    /// The failure that ended the evaluation, and whether a reference failed.
     pub failed: Option<(Failed, bool)>,
     pub parameters: Option<TorchParameters>,
     pub shown: Option<InputsShown>,
@@ -49,8 +50,8 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    /// Runs the evaluation on `gpu`, or on the CPU if it is `None`.
-    /// `noise` are processes of earlier or later orders that still use the device.
+    /// Runs the evaluation on `gpu`, or on the CPU if `gpu` is `None`. `noise` contains processes
+    /// of earlier or later orders that still use the device.
     pub(super) fn run(
         mut self,
         gpu: Option<&Gpu>,

@@ -10,7 +10,7 @@ use warpgauge_validate::{
     sample,
 };
 
-/// Number of calls to examine, and number if an output has few elements.
+/// Number of calls to examine. The larger number applies if an output has few elements.
 const CALLS: usize = 2;
 const CALLS_OF_FEW: usize = 3;
 

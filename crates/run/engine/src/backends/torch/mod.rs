@@ -73,7 +73,8 @@ mod waiting;
 
 pub(crate) use functions::Functions;
 
-/// Maximum size of one tensor on the host, and of all host tensors that one call returns, in bytes.
+/// Maximum size of one tensor in host memory, and of all such tensors that one call returns, in
+/// bytes.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// Maximum size of a device result that the judge copies to the host, in bytes. A larger result is
@@ -87,15 +88,15 @@ const MOST_FETCHED_UNASKED: u64 = 16 << 20;
 /// Backend that runs and judges kernels in Python.
 pub(crate) struct TorchBackend {
     host: Arc<Host>,
-    /// Processes of the CPU and the GPUs, or the reason why PyTorch cannot be used.
+    /// Processes for the CPU and the GPUs, or the reason why PyTorch cannot be used.
     sides: Result<Sides, String>,
     references: ReferenceReports,
 }
 
-/// Processes of the CPU and of each GPU.
+/// Processes for the CPU and for each GPU.
 struct Sides {
     cpu: Arc<Side>,
-    /// Keys are the ordinals of the devices.
+    /// Processes for each GPU, by the device's ordinal.
     gpus: BTreeMap<u32, Arc<Side>>,
 }
 
@@ -131,7 +132,7 @@ impl TorchBackend {
         Self { sides, references, host: Arc::clone(host) }
     }
 
-    /// Starts the import of PyTorch for all GPUs before an order needs it.
+    /// Starts to import PyTorch for all GPUs before an order needs it.
     pub(crate) fn begin(&self) {
         for side in self.sides.iter().flat_map(|sides| sides.gpus.values()) {
             let side = Arc::clone(side);

@@ -17,7 +17,8 @@ use warpgauge_validate::{
     sample,
 };
 
-/// Samples of the references' results for moved inputs, by the names of outputs.
+/// Samples of the references' results for inputs moved by units in the last place, by the names of
+/// outputs.
 #[derive(Default)]
 pub(super) struct Noise(BTreeMap<String, OutputNoise>);
 
@@ -59,20 +60,21 @@ impl Noise {
         self.0.values().any(OutputNoise::may_round_inside)
     }
 
-    /// Records the type in which the reference computes, for all outputs that may result from
-    /// rounding to a shorter type.
+    /// Records the shorter type in which the reference computes. It applies to all outputs whose
+    /// differences rounding to a shorter type may explain.
     fn set_shorter_type(&mut self, shorter: Option<Dtype>) {
         let outputs = self.0.values_mut().filter(|output| output.may_round_inside());
         outputs.for_each(|output| output.computes_in = shorter);
     }
 
-    /// Returns the shorter type in which the reference of an output computes.
+    /// Returns the shorter type in which the reference of an output computes. `None` if it computes
+    /// in the output's type.
     pub(super) fn computes_in(&self, name: &str) -> Option<Dtype> {
         self.0.get(name)?.computes_in
     }
 }
 
-/// Makes calls of a copy of a reference on moved inputs.
+/// Calls a copy of a reference on moved inputs.
 pub(super) trait NudgedCalls {
     /// Returns the element types of the tensors that the calls move.
     fn input_types(&mut self, player: &mut Player) -> Result<Vec<Dtype>, Stop>;
@@ -112,7 +114,7 @@ fn of_reference(
     let mut fewest: Option<usize> = None;
     let (mut done, mut is_quick, mut is_watched) = (0, true, false);
     while let Some(nudge) = planned.get(done).copied() {
-        // Each call is made by a fresh copy, so that no call depends on an earlier one.
+        // A fresh copy makes each call, so that no call depends on an earlier one.
         let player = &mut reference.player;
         player.session.aside(true).map_err(|fault| player.stopped(true, fault))?;
         let began = Instant::now();
@@ -171,7 +173,7 @@ fn shorter_type(
     Ok([Dtype::Bfloat16, Dtype::Float16].into_iter().find(|dtype| seen.contains(dtype)))
 }
 
-/// Calls of a copy of a reference on the CPU.
+/// Calls copies of a reference on the CPU.
 pub(super) struct HostNudges<'a> {
     pub inputs: &'a Inputs,
     pub seed: Option<u64>,
@@ -187,8 +189,8 @@ impl NudgedCalls for HostNudges<'_> {
             None => {
                 let shown = player.show(self.inputs, self.seed).map_err(Stop::Reference)?;
                 let again = player.show(self.inputs, self.seed).map_err(Stop::Reference)?;
-                // Inputs that differ at each generation would change the result more than moving
-                // them does.
+                // Inputs that differ at each generation would change the result more than a move by
+                // units in the last place.
                 if !shown.has_content_of(&again) {
                     return Ok(Vec::new());
                 }
@@ -218,7 +220,7 @@ impl NudgedCalls for HostNudges<'_> {
 }
 
 /// Returns the element types to move: those of the inputs, or those of the parameters if no input
-/// can be moved. The flag is true for parameters.
+/// can be moved. The flag is true if they are those of the parameters.
 pub(super) fn moved_types(inputs: Vec<Dtype>, player: &Player) -> (Vec<Dtype>, bool) {
     let parameters = trained(&player.loaded.parameters);
     let of_parameters = nudges(inputs.iter().copied(), None).is_empty() && !parameters.is_empty();

@@ -1,4 +1,4 @@
-//! Expectations of a request: its reference kernels, and the values in its data.
+//! Expected outputs of a request: its reference kernels, and the values in its data.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ use warpgauge_torch::TorchSubmission;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Oracle {
     pub submission: TorchSubmission,
-    /// Names of the outputs; `None` means all.
+    /// Names of the outputs that the reference defines. `None` means all outputs.
     pub outputs: Option<Vec<String>>,
     /// Path of the reference in the request, for error messages.
     pub path: String,
-    /// Whether the candidate's constructor receives this reference's constructor arguments.
+    /// Whether the candidate's constructor receives the same arguments as this reference's.
     pub lends_init: bool,
 }
 

@@ -38,8 +38,8 @@ pub(super) fn submission(kernel: &KernelCode, preferred: &[&str]) -> TorchSubmis
     }
 }
 
-/// Like [`submission`], for Python code that takes the arguments of a kernel for a device. Each
-/// parameter gets the argument with its name, or otherwise the next tensor that is read.
+/// Like [`submission`], for Python code that takes the arguments of a device kernel. Each parameter
+/// gets the argument with its name, or otherwise the next input tensor.
 pub(super) fn submission_for(
     kernel: &KernelCode,
     preferred: &[&str],
@@ -111,7 +111,7 @@ impl Player {
         Failed::unusable(reason.message)
     }
 
-    /// Puts the inputs of a call in place: the given ones, or otherwise those that the submission
+    /// Prepares the inputs of a call: the given ones, or otherwise those that the submission
     /// generates.
     pub(super) fn show(&mut self, inputs: &Inputs, seed: Option<u64>) -> Result<Presented, Failed> {
         let session = &mut self.session;
@@ -125,7 +125,7 @@ impl Player {
         shown.map_err(|fault| self.failed(fault))
     }
 
-    /// Copies the inputs of another player's call into this runner.
+    /// Copies the inputs of another submission's call into this submission's runner.
     pub(super) fn show_as(&mut self, other: &Self, shown: &Presented) -> Result<Presented, Failed> {
         let copied = inputs::copy(&other.session, &shown.arguments, &mut self.session);
         copied.map_err(|fault| self.failed(fault))
@@ -227,10 +227,10 @@ impl Player {
     }
 }
 
-/// Gives results the names of the contract's outputs, if it has any. Returned values follow the
+/// Names results after the contract's outputs, if the contract has any. Returned values follow the
 /// order of the outputs. An output that the call changes in place is read from its argument, unless
-/// all outputs are returned. With `only`, the relevant outputs are those with these names, and the
-/// submission may return only those.
+/// the call returns all outputs. With `only`, the relevant outputs are those with these names, and
+/// the submission may return only those.
 pub(super) fn named(
     outputs: &[Output],
     returned: &Named,

@@ -1,5 +1,5 @@
-//! State that all stages of an evaluation share: candidate, references, inputs, seeds, and the
-//! account of time spent.
+//! State that all stages of an evaluation share: candidate, references, inputs, seeds, and the time
+//! spent in each phase.
 
 use std::time::Duration;
 
@@ -14,22 +14,23 @@ use warpgauge_torch::{Secret, TensorAt};
 /// Maximum number of parameter names that a report lists.
 const MOST_NAMES: usize = 10;
 
-/// Both sides of an evaluation.
+/// Candidate and references of an evaluation.
 pub(super) struct Players {
     pub candidate: Player,
     pub expectations: Expectations,
     pub inputs: Inputs,
     pub secret: Secret,
-    /// Prevents a runner from deriving seeds of inputs from seeds of random numbers.
+    /// Secret from which seeds are derived. It prevents a runner from deriving seeds of inputs from
+    /// seeds of random numbers.
     pub salt: [u8; 32],
     pub account: Account,
 }
 
-/// Copies the elements of a tensor of the first player to a tensor of the second.
+/// Copies the elements of a tensor of the first submission to a tensor of the second.
 pub(super) type CopyTensor<'a> =
     dyn FnMut((&Player, &TensorAt), (&Player, &TensorAt)) -> Result<(), Stop> + 'a;
 
-/// Seeds of the inputs of calls.
+/// How the inputs of calls are seeded.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Seeds {
     Fresh,
@@ -48,8 +49,8 @@ impl Players {
         matches!(self.inputs, Inputs::Made).then(|| self.seed())
     }
 
-    /// Returns the seed of random numbers in the calls whose first inputs have the given seed. It
-    /// is the same for all sides.
+    /// Returns the seed of random numbers in the calls whose first inputs have the given seed.
+    /// Candidate and references use the same seed.
     pub(super) fn generator_of(&self, seed: Option<u64>) -> u64 {
         let hash = blake3::keyed_hash(&self.salt, &seed.unwrap_or_default().to_le_bytes());
         let mut first = [0; 8];
@@ -72,7 +73,7 @@ impl Players {
         self.inputs.can_vary() && self.expectations.data.is_empty()
     }
 
-    /// Returns the side that generates inputs or defines their layout, and whether it is a
+    /// Returns the submission that generates inputs or defines their layout, and whether it is a
     /// reference.
     pub(super) fn maker(&mut self) -> (&mut Player, bool) {
         match self.expectations.references.first_mut() {
@@ -110,7 +111,7 @@ impl Players {
         Ok(Some(told).filter(|told| *told != TorchParameters::default()))
     }
 
-    /// Extends the deadline of all sides.
+    /// Extends the deadline of candidate and references.
     pub(super) fn extend(&mut self, by: Duration) {
         self.candidate.session.extend(by);
         for reference in &mut self.expectations.references {

@@ -28,15 +28,16 @@ pub(super) enum Order {
 pub(super) enum Answer {
     /// The report, with paired times and flags.
     Evaluated(Box<Judgement>),
-    /// The outputs are in the files. The number is that of further input sets.
+    /// The outputs are in the files. The number is the number of further input sets for which
+    /// outputs were computed.
     Computed(usize),
-    /// Error without an outcome. Internal errors contain their full message, because this process
-    /// has no log.
+    /// An error; the order has no result. Internal errors contain their full message, because this
+    /// process has no log.
     Failed(ExecError),
 }
 
 impl Answer {
-    /// Converts a failure, or an answer of the wrong kind, to an error.
+    /// Converts an error, or an answer to another kind of order, to an error.
     pub(super) fn error(self) -> ExecError {
         match self {
             Self::Failed(ExecError::Internal { message, .. }) => {
@@ -83,7 +84,7 @@ fn judge(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
     Ok(())
 }
 
-/// Maximum number of orders of a process with a device, so that leaks do not accumulate.
+/// Maximum number of orders that a process with a device serves, so that leaks do not accumulate.
 const MOST_ORDERS: u32 = 64;
 
 /// Serves one order. Returns whether the process accepts another one.

@@ -1,4 +1,4 @@
-//! Builds the report from the judge's findings.
+//! Builds the report of a torch kernel from the judge's findings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -50,9 +50,10 @@ pub(super) struct Outcome {
     inputs: Option<TorchInputs>,
     printed: String,
     idle_ms: Option<f64>,
-    /// Whether the CPU replaced a GPU that the source names.
+    /// Whether the kernel ran on the CPU although its source names a GPU.
     stands_in: bool,
-    /// Outputs that are included only to be kept, not to be shown.
+    /// Outputs that the report contains only until they are stored, and that the caller does not
+    /// see.
     kept: BTreeSet<String>,
 }
 
@@ -70,7 +71,7 @@ impl Outcome {
     }
 
     /// Replaces the outcome with a failure if the outputs to return are too large or still on the
-    /// device. Otherwise selects the outputs to keep.
+    /// device. Otherwise selects the outputs to store.
     pub(super) fn within(mut self, request: &EvaluateRequest, most: u64) -> Self {
         let (travel, others): (Vec<_>, Vec<_>) = self
             .judged
@@ -91,8 +92,8 @@ impl Outcome {
             self.judged.failed = Some((refused, false));
             return self;
         }
-        // Outputs that are only kept are included up to the size limit, so that the verdict does
-        // not depend on them.
+        // Outputs that are only to be stored are included up to the size limit, so that they do not
+        // affect the verdict.
         let mut room = most.saturating_sub(bytes);
         let mut kept = BTreeSet::new();
         for (name, value) in others {
@@ -120,7 +121,8 @@ impl Outcome {
         Self { judged, entry, inputs, printed, idle_ms, stands_in, kept }
     }
 
-    /// Returns the error for a failure that the kernel did not cause: there is no verdict.
+    /// Returns the error for a failure that the kernel did not cause, so that there is no verdict.
+    /// Returns `None` if the kernel may have caused it.
     pub(super) fn of_environment(&self) -> Option<ExecError> {
         self.failed()?.of_environment()
     }
@@ -226,7 +228,7 @@ pub(super) fn assembled(
     })
 }
 
-/// Reasons why tools have no results.
+/// Reasons why a tool reports no results.
 const NO_DEVICE: &str = "the torch kernel ran on the CPU, so there is no device to profile";
 const NO_SANITIZER: &str = "the memory of torch kernels is not checked";
 const NOT_RIGHT: &str =
@@ -234,8 +236,8 @@ const NOT_RIGHT: &str =
 const OTHER_TOOL: &str = "hardware metrics of a torch kernel come from Nsight Compute: leave `profile.tools` \
                           out, or name `ncu`";
 
-/// Returns the reason why there are no hardware metrics, if the request asks for them. The result
-/// of a profiler later replaces this message.
+/// Returns the reason why there are no hardware metrics. Returns `None` if the request does not ask
+/// for them. The result of a profiler later replaces this reason.
 fn without_counters(request: &EvaluateRequest, on_device: bool) -> Option<&'static str> {
     let profile = request.profile.as_ref()?;
     if !on_device {
@@ -278,7 +280,7 @@ fn torch_report(setting: Setting, outcome: &Outcome) -> TorchReport {
         backward: setting.backward,
         inputs: outcome.inputs.clone(),
         parameters: outcome.judged.parameters.clone(),
-        // Only the server knows the extensions. It adds them later.
+        // Only the server knows the compiled extensions. It adds them later.
         extensions: Vec::new(),
         traceback: outcome.failed().and_then(|failed| failed.traceback.clone()),
         reused_from: None,
@@ -381,9 +383,9 @@ fn measurement(
     })
 }
 
-/// Returns the reason why a time is not ranked. A process may keep results from one call to the
-/// next, which helps if the inputs are the same. Results on the host may still change when the next
-/// inputs arrive.
+/// Returns the reason why a time is not ranked, or `None` if it is ranked. A process may keep
+/// results from one call to the next, which makes later calls faster if the inputs are the same.
+/// Results on the host may still change when the next inputs arrive.
 fn unranked(request: &EvaluateRequest, judged: &Judged) -> Option<String> {
     if judged.timed.clocks.as_ref().is_some_and(|clocks| clocks.outside_ms.is_empty()) {
         return Some(

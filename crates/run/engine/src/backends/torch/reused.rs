@@ -1,7 +1,7 @@
 //! Evaluations of references that later comparisons of the same owner reuse. A search may send one
 //! reference with a thousand candidates. A candidate's results are always compared with those of
-//! the reference beside it. The separate evaluation of the reference only adds a report, and its
-//! time when no candidate can slow it down.
+//! the reference that runs beside it. The separate evaluation of the reference adds only a report,
+//! and the reference's time while no candidate can slow it down.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use warpgauge_validate::ResolvedTolerance;
 /// Maximum number of remembered references.
 const MOST: usize = 64;
 
-/// Lifetime of a remembered report. The clock rate of a GPU changes over time.
+/// Maximum age of a remembered report. The clock rate of a GPU changes over time.
 const REUSED_FOR: Duration = Duration::from_secs(600);
 
 /// Maximum size of a remembered report as JSON, in bytes.
@@ -33,7 +33,7 @@ pub(super) struct ReferenceReports {
 
 impl ReferenceReports {
     /// Returns the key of a reference's evaluation. Returns `None` if the evaluation cannot be
-    /// reused, because it produces files or a profile of its job, or because its request contains
+    /// reused, because it produces files or a profile for its job, or because its request contains
     /// large data.
     pub(super) fn key(
         request: &EvaluateRequest,
@@ -57,7 +57,8 @@ impl ReferenceReports {
         (when.elapsed() < REUSED_FOR).then_some(report)
     }
 
-    /// Returns the tolerances that follow from a reference; empty if they are unknown.
+    /// Returns the tolerances that follow from a reference's rounding. The map is empty if they are
+    /// unknown.
     pub(super) fn tolerances(&self, key: blake3::Hash) -> BTreeMap<String, ResolvedTolerance> {
         self.tolerances.get(key).unwrap_or_default()
     }

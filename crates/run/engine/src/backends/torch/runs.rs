@@ -1,5 +1,5 @@
-//! Runners and a judge for one order: a permit, a deadline, and the end of the processes when the caller
-//! drops the order.
+//! Runners and a judge for one order. This module also acquires the permit, sets the deadline, and
+//! ends the processes when the caller drops the order.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -28,17 +28,17 @@ use warpgauge_worker::queue::LeaseNeeds;
 /// Suggested delay before a retry when the queue is full.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// Runner and judge processes of the CPU, or of one device.
+/// Runner and judge processes for the CPU, or for one device.
 pub(super) struct Side {
     pub(super) runners: Runners,
     pub(super) judges: Judges,
-    /// Held for reading while processes start or end on the device between orders.
+    /// Lock that is held for reading while processes start or end on the device between orders.
     pub(super) noise: Arc<RwLock<()>>,
 }
 
 impl Side {
-    /// Creates the side without starting a process; the first order does that. `noise` is held for
-    /// reading while processes start or end on the device between orders.
+    /// Creates the set of processes without starting any; the first order starts them. `noise` is
+    /// held for reading while processes start or end on the device between orders.
     pub(super) fn new(runners: Runners, judges: Judges, noise: Arc<RwLock<()>>) -> Self {
         Self { runners, judges, noise }
     }
@@ -59,9 +59,9 @@ pub(super) struct Entered<'a> {
     pub(super) deadline: Instant,
     /// GPU of the submissions; `None` on the CPU.
     pub device: Option<DeviceInfo>,
-    /// Time spent waiting for the permit and the device.
+    /// Time that the order waited for the permit and the device.
     pub queue: Duration,
-    /// Time spent waiting for processes.
+    /// Time that the order waited for processes to start.
     pub start: Duration,
     /// The judge's kernels for the device.
     pub image: Option<Kernels>,
@@ -75,8 +75,8 @@ pub(super) struct Entered<'a> {
 }
 
 impl TorchBackend {
-    /// Waits for a CPU permit in the owner's turn, and for PyTorch if no process has imported it.
-    /// Then the timeout begins.
+    /// Waits until it is the owner's turn to get a CPU permit, and until a process has imported
+    /// PyTorch. The timeout begins afterwards.
     pub(super) async fn enter(&self, timeout: f64, owner: Owner) -> Result<Entered<'_>, ExecError> {
         let side = &self.sides()?.cpu;
         let InSide { place, versions, queue, start } = side.entered(owner).await?;
@@ -194,7 +194,7 @@ pub(super) fn of_unusable(why: RunnerUnavailable) -> ExecError {
     }
 }
 
-/// Returns the error for a judge that gave no verdict for a reason other than a timeout.
+/// Returns the error for a judge that returned no verdict, although no deadline passed.
 pub(super) fn no_verdict(lost: JudgeError) -> ExecError {
     match lost {
         JudgeError::TooLarge(_) => error::internal("judging a torch kernel", &lost),
@@ -208,8 +208,8 @@ pub(super) fn no_verdict(lost: JudgeError) -> ExecError {
 /// Maximum number of retries of an order with other runners.
 const MOST_RETRIES: u32 = 2;
 
-/// Returns the reason to retry an order with other runners: its runners were lost, or an overloaded
-/// machine may have caused the failure.
+/// Returns the reason to retry an order with other runners, or `None`. A retry is useful if the
+/// order's runners were lost or an overloaded machine may have caused the failure.
 fn why_retry(answer: &Result<Answer, JudgeError>) -> Option<&str> {
     match answer {
         Ok(Answer::Failed(ExecError::RunnersLost(why))) => Some(why),
@@ -232,7 +232,7 @@ pub(super) struct Judged {
 }
 
 impl Entered<'_> {
-    /// Keeps the permit and the device for another order, with a new timeout.
+    /// Keeps the permit and the device for another order, and starts a new timeout.
     pub(super) fn anew(self, timeout: f64) -> Self {
         Self { deadline: deadline(timeout), queue: Duration::ZERO, start: Duration::ZERO, ..self }
     }
@@ -247,8 +247,9 @@ impl Entered<'_> {
     }
 
     /// Judges an order with `sides` runners. Retries with other runners if the first were lost or
-    /// the machine may have caused the failure. `files` returns the files of each attempt. A retry
-    /// restarts the timeout, since the submission did not cause the earlier attempt.
+    /// the machine may have caused the failure. `files` returns the files for each attempt. A retry
+    /// restarts the timeout, because the submission did not cause the failure of the earlier
+    /// attempt.
     pub(super) async fn judged_surely(
         &mut self,
         order: &Arc<Order>,
@@ -272,8 +273,8 @@ impl Entered<'_> {
         }
     }
 
-    /// Sends an order to a judge process, and compiles what the runners request. All processes end when the
-    /// caller drops the future.
+    /// Sends an order to a judge process, and compiles the extensions that the runners request. All
+    /// processes end when the caller drops the future.
     pub(super) async fn judged(
         &self,
         order: &Arc<Order>,
@@ -287,7 +288,8 @@ impl Entered<'_> {
         let python = python_host(&self.versions, self.device.as_ref());
         let customer = Customer { compiler: self.compiler, owner: self.owner };
         let serving = Serving::begin(&customer, python, &mut runners, self.deadline);
-        // The next order's runners start while this order's sides are loaded and its first call is verified.
+        // The next order's runners start while this order's submissions are loaded and its first
+        // call is verified.
         let noise = self.held.as_ref().and_then(|held| held.makes_next(ending?));
         let (judges, bench) = (&self.side.judges, JudgeResources { runners, files, noise });
         let answer = judges.ask(Arc::clone(order), self.owner, bench, (self.deadline, most)).await;
@@ -308,7 +310,7 @@ impl Entered<'_> {
     }
 }
 
-/// Kills its runners when dropped.
+/// Runner processes, which are killed when this value is dropped.
 pub(super) struct Leash(pub(super) Vec<Killer>);
 
 impl Drop for Leash {

@@ -1,4 +1,4 @@
-//! The timeline of a torch kernel's calls, from a recording in its process.
+//! The timeline of a torch kernel's calls, from the device activity that its process records.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use warpgauge_report::{ExecutionSummary, TimelineReport, TimelineRow};
 use warpgauge_statistics::{Sorted, mean, sample_std};
 use warpgauge_torch::DeviceTrace;
 
-/// Source of the timeline, for the report.
+/// Source of the timeline, as the report names it.
 const TOOL: &str = "CUPTI, by PyTorch's profiler in the submission's process";
 
-/// Prefixes of the names of copies and fills.
+/// Prefixes of the names of memory copies and fills, which are not kernels.
 const NO_KERNELS: [&str; 2] = ["Memcpy", "Memset"];
 
 /// Returns the timeline, or the reason why there is none. Returns `None` if the request does not
@@ -78,7 +78,7 @@ fn report(traced: &Traced) -> Option<TimelineReport> {
     })
 }
 
-/// One activity of the device; times in microseconds.
+/// One activity of the device. Times are in microseconds.
 struct Done<'a> {
     name: &'a str,
     begin: f64,

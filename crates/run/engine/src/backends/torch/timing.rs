@@ -1,4 +1,4 @@
-//! Number of timed calls, and their times by each clock.
+//! The timed calls: their number, and their times by each clock.
 
 use std::time::Duration;
 
@@ -19,15 +19,15 @@ pub(super) struct Plan {
     pub enough: Enough,
 }
 
-/// Condition under which the number of timed calls suffices.
+/// Condition under which enough calls have been timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Enough {
-    /// All trials are made, since the caller gives their number.
+    /// All trials are made, because the caller specified their number.
     All,
-    /// The calls determine the median precisely.
+    /// Enough calls were timed to determine the median precisely.
     Precise,
-    /// As for [`Self::Precise`], or the calls take [`BRIEF`]. Used in a comparison, which has a
-    /// separate verdict on the times.
+    /// As for [`Self::Precise`], or the timed calls have taken [`BRIEF`]. Used in a comparison,
+    /// which has a separate verdict on the times.
     Brief,
 }
 
@@ -48,23 +48,22 @@ pub(super) struct Timed {
 /// Times of a kernel on a device by two clocks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Clocks {
-    /// Times of events around each call, in milliseconds, recorded by the submission's runner with a cold
-    /// cache.
+    /// Times from events around each call, in milliseconds. The submission's runner records the
+    /// events. The cache is cold.
     pub inside_ms: Vec<f32>,
-    /// Times of the locked calls by the judge's clock, in milliseconds, without the overhead of a
-    /// call.
+    /// Times of locked calls by the judge's clock, in milliseconds, without the overhead of a call.
     pub outside_ms: Vec<f32>,
     /// Number of locked calls in a turn.
     pub calls: u32,
     /// Whether a call moves so much data that no cache holds a significant part of it.
     pub large: bool,
-    /// Time to decrypt a call's inputs and hash its results, in milliseconds.
+    /// Time to decrypt a call's inputs and to hash its results, in milliseconds.
     pub overhead_ms: f64,
     /// Uncertainty of that overhead, in milliseconds.
     pub resolution_ms: f64,
-    /// Whether calls wait for the device, so that their times include work of the host.
+    /// Whether calls wait for the device, so that their times include work on the host.
     pub waits: bool,
-    /// Number of bytes written before each call that events time.
+    /// Number of bytes that are written before each call that events time, to flush the cache.
     pub flushed: u64,
     /// Number of untimed calls, not counting the first call.
     pub warmup: u32,
@@ -78,13 +77,13 @@ impl Clocks {
         !self.inside_ms.is_empty() && outside <= inside * 1.01 + self.resolution_ms
     }
 
-    /// Returns whether the times of the events count. For large calls there are few, and the clocks
-    /// measure the same.
+    /// Returns whether the times from events count. Few large calls are timed with events, and both
+    /// clocks measure the same for them.
     pub(super) fn by_events(&self) -> bool {
         self.agree() && !self.large
     }
 
-    /// Returns the times that count: those of the events, or those of the judge's clock.
+    /// Returns the times that count: those from events, or those by the judge's clock.
     pub(super) fn samples(&self) -> &[f32] {
         if self.by_events() { &self.inside_ms } else { &self.outside_ms }
     }

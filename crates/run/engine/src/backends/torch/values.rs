@@ -1,4 +1,4 @@
-//! Results of a call, copied by the judge.
+//! Results of a call, which the judge has copied.
 
 use warpgauge_report::OutputReport;
 use warpgauge_tensor::{Dtype, OutputEncoding, encoding, shape};
@@ -27,12 +27,12 @@ pub(super) enum Value {
     Nothing,
 }
 
-/// Location of a copy on the device.
+/// Location of a copied tensor in the judge's device memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Copied {
-    /// Index of the judge's shelf.
+    /// Index of the judge's memory area that contains the copy.
     pub shelf: usize,
-    /// Offset of the first byte.
+    /// Offset of the copy's first byte.
     pub at: usize,
     /// Size of the copy in bytes.
     pub bytes: usize,

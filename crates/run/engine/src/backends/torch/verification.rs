@@ -24,7 +24,7 @@ use warpgauge_validate::{
 /// Names of a module's parameters, with hashes of their contents.
 pub(super) type ParameterHashes = [(String, Hash)];
 
-/// Names of the parameters whose contents have changed.
+/// Returns the names of the parameters whose contents have changed.
 pub(super) fn changed_parameters(before: &ParameterHashes, now: &ParameterHashes) -> Vec<String> {
     let held = |name: &String| before.iter().find(|(other, _)| other == name);
     let changed =
@@ -35,7 +35,7 @@ pub(super) fn changed_parameters(before: &ParameterHashes, now: &ParameterHashes
 /// Verifies the results of calls, on the CPU and on a device.
 pub(super) struct Verification {
     rules: Rules,
-    /// Data for finding useless kernels that would pass.
+    /// Data with which useless kernels that would pass are found.
     pub lint: Lint,
     /// Measured effect of rounding on the references' outputs.
     pub noise: Noise,
@@ -59,7 +59,8 @@ pub(super) struct Rules {
     pub trained: BTreeSet<String>,
     /// Whether calls after the first have other inputs.
     pub shown: InputsShown,
-    /// Whether the kernel is the reference of a comparison, which may change its inputs and parameters.
+    /// Whether the kernel is the reference of a comparison. Such a kernel may change its inputs and
+    /// parameters.
     pub is_reference: bool,
     /// Outputs that the caller requests.
     pub asked: AskedOutputs,
@@ -77,8 +78,8 @@ pub(super) struct AskedOutputs {
 pub(super) struct Findings {
     /// Number of verified calls. Calls without any expected output count, too.
     pub verified: u32,
-    /// Digests of these calls' inputs, and the number of calls whose inputs repeat those of an
-    /// earlier call.
+    /// Digests of the inputs of these calls, and the number of calls whose inputs repeat those of
+    /// an earlier call.
     pub inputs: HashSet<Hash>,
     pub repeated_inputs: u32,
     pub comparisons: BTreeMap<String, Comparison>,
@@ -87,7 +88,7 @@ pub(super) struct Findings {
     pub arguments: Option<Tree>,
     /// Results of the first call.
     pub outputs: Named,
-    /// Gradients that only one side has.
+    /// Gradients that only the candidate or only the reference has.
     pub unchecked: Vec<String>,
     /// Useless kernels that would pass.
     pub weaknesses: Vec<Weakness>,
@@ -95,14 +96,15 @@ pub(super) struct Findings {
     pub tolerances: BTreeMap<String, ResolvedTolerance>,
 }
 
-/// Fetches the inputs of the call under verification, with their elements on the host.
+/// Fetches the inputs of the call that is being verified, with their elements on the host.
 pub(super) type InputsOf<'a> = dyn FnMut() -> Result<Named, Stop> + 'a;
 
-/// Minimum number of elements for a noise that depends little on their values.
+/// Minimum number of sampled elements. With fewer, the measured effect of rounding depends too much
+/// on their values.
 const MANY: usize = 64;
 
-/// Returns whether a tolerance that was derived from this number of sampled elements holds for
-/// other values of the same distribution.
+/// Returns whether a tolerance that was derived from this number of sampled elements also applies
+/// to other values of the same distribution.
 fn lasts(tolerance: &ResolvedTolerance, elements: usize) -> bool {
     match tolerance.basis {
         ToleranceBasis::ReferenceNoise | ToleranceBasis::InnerRounding => elements >= MANY,
@@ -171,7 +173,7 @@ impl AskedOutputs {
         Self { returned: request.return_outputs.clone(), kept }
     }
 
-    /// Returns the maximum size of a device result that is copied to the host, in bytes.
+    /// Returns the maximum size of a device result that is copied to the host as a whole, in bytes.
     fn most_fetched(&self, name: &str, value: &Value) -> u64 {
         let is_asked = self.returned.include(name) || self.kept.contains(name);
         let is_float = matches!(value, Value::OnDevice { dtype, .. } if dtype.is_float());
@@ -180,7 +182,8 @@ impl AskedOutputs {
 }
 
 impl Verification {
-    /// `tolerances` are those of an earlier evaluation beside the same reference, if any.
+    /// Creates a verification. `tolerances` are those of an earlier evaluation beside the same
+    /// reference, if any.
     pub(super) fn new(rules: Rules, tolerances: BTreeMap<String, ResolvedTolerance>) -> Self {
         let (lint, noise, found) = (Lint::default(), Noise::default(), Findings::default());
         Self { rules, lint, noise, tolerances, are_lasting: true, found }
@@ -191,8 +194,8 @@ impl Verification {
         value.bytes() > self.rules.asked.most_fetched(name, value)
     }
 
-    /// Returns whether the references' rounding determines the tolerance, fully or in part, because
-    /// the caller does not give it.
+    /// Returns whether the effect of the references' rounding must be measured. It determines a
+    /// tolerance fully or in part if the caller does not give the tolerance.
     pub(super) fn wants_noise(&self) -> bool {
         self.tolerances.is_empty()
             && warpgauge_validate::is_open(self.rules.tolerance.as_ref(), Dtype::Float32)
@@ -203,8 +206,8 @@ impl Verification {
         self.tolerances.get(name)
     }
 
-    /// Returns the tolerance of an output. The first use sets it, from the expected elements or a
-    /// sample of them.
+    /// Returns the tolerance of an output. The first call of this function for the output sets it,
+    /// from the expected elements or a sample of them.
     pub(super) fn settle(&mut self, name: &str, wanted: &Value) -> ResolvedTolerance {
         if let Some(settled) = self.tolerances.get(name) {
             return *settled;
@@ -308,7 +311,7 @@ impl Verification {
         Some(Reason::new(ReasonCode::OutputMismatch, message))
     }
 
-    /// Records the gradients that only one side has.
+    /// Records the gradients that only the candidate or only the reference has.
     pub(super) fn note_unchecked(&mut self, values: &Named, expected: &BTreeMap<String, Value>) {
         if self.rules.backward && !expected.is_empty() {
             self.found.unchecked = gradients::unchecked(values, expected);
@@ -379,7 +382,7 @@ impl Verification {
         if self.found.reasons.is_empty() { Ok(()) } else { Err(Stop::Wrong) }
     }
 
-    /// Rewords a reason for a later call, after a correct first call.
+    /// Rewords a reason that a later call gave after a correct first call.
     fn later(&self, reason: Reason) -> Reason {
         let (code, when) = match self.rules.shown {
             InputsShown::Fresh => (ReasonCode::WrongForOtherSeeds, "inputs of other seeds"),

@@ -14,7 +14,7 @@ use warpgauge_contract::functions::FunctionCall;
 use warpgauge_torch::{FunctionRunner, Runner, RunnerPermit};
 use warpgauge_worker::Fleet;
 
-/// Properties that two calls must share to run in the same process.
+/// Properties that two calls must have in common to run in the same process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Terms {
     owner: String,
@@ -27,8 +27,8 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// Returns the terms of a call whose process should wait for another call, or `None` if it
-    /// should not.
+    /// Returns the properties that a later call must share to run in this call's process. Returns
+    /// `None` if the process should not wait for another call.
     pub(super) fn of(call: &FunctionCall) -> Option<Self> {
         let head = &call.head;
         Some(Self {
@@ -45,7 +45,7 @@ impl Terms {
 
 /// A process that runs calls.
 pub(super) enum Maker {
-    /// A runner without a call so far.
+    /// A runner that has run no call so far.
     Fresh(Box<Runner>),
     /// A runner that has run a call.
     Ready(FunctionRunner),
@@ -79,8 +79,8 @@ pub(crate) struct WaitingFunctions {
 #[derive(Default)]
 struct Waiting {
     all: Vec<One>,
-    /// Total number of processes that have waited so far; the next process gets the following
-    /// number.
+    /// Total number of processes that have become idle so far. The next idle process gets the
+    /// following number.
     count: u64,
 }
 
@@ -94,8 +94,9 @@ struct One {
 }
 
 impl WaitingFunctions {
-    /// Removes and returns an idle process for a call with these terms. Ends matching processes
-    /// that are no longer usable, for example because another caller waits for their permit.
+    /// Removes and returns an idle process for a call with these properties. Ends matching
+    /// processes that are no longer usable, for example because another caller waits for their
+    /// permit.
     pub(super) fn take(&self, terms: &Terms, side: &Side, fleet: &Fleet) -> Option<Seated> {
         loop {
             let found = {

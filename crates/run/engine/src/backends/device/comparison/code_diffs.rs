@@ -1,5 +1,5 @@
-//! Differences between the codes of compared kernels: of machine code if it can be disassembled,
-//! otherwise of PTX.
+//! Differences between the codes of compared kernels. Machine code is compared if it can be
+//! disassembled, otherwise PTX.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use warpgauge_contract::{Candidate, CompareRequest, KernelCode, KernelType};
 use warpgauge_model::{DeviceInfo, ImageFormat, Target};
 use warpgauge_turns::Owner;
 
-/// A listing, and the symbol of the kernel in it.
+/// The listing of an image's code, and the symbol of the kernel in it.
 struct Listed {
     text: Arc<str>,
     symbol: String,
 }
 
-/// Returns the difference of each candidate to the reference, or the reason why it is unknown. An
-/// entry is `None` if a kernel did not compile or the codes are equal.
+/// Returns the difference between each candidate and the reference, or the reason why it is
+/// unknown. An entry is `None` if a kernel did not compile or the codes are equal.
 pub(super) async fn all(
     backend: &DeviceBackend,
     job: &ActiveOrder<'_>,

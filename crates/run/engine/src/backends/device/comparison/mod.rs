@@ -1,5 +1,5 @@
 //! Comparisons of kernels that workers run. First all kernels are compiled. Then each is evaluated
-//! alone, and pairs are run side by side, all on one lease. The main type is [`DeviceSession`].
+//! alone, and pairs are run side by side, all during one lease. The main type is [`DeviceSession`].
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -36,10 +36,10 @@ mod tuned;
 /// The reason why times of the emulated device are not compared.
 const EMULATED: &str = "times of the emulated device are not compared; see the counts";
 
-/// Compilation of a kernel of a comparison.
+/// Result of compiling a kernel of a comparison.
 struct Built {
     compiled: CompileOutcome,
-    /// Wall time in milliseconds. Kernels are compiled in parallel, so their times overlap.
+    /// Wall-clock time in milliseconds. Kernels are compiled in parallel, so their times overlap.
     compile_ms: f64,
     /// How the kernel's configuration was chosen.
     tuning: Option<TuningReport>,
@@ -61,20 +61,20 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Returns whether its times may be compared: no check of the kernel or of its contract failed,
-    /// and it was timed.
+    /// Returns whether the kernel's times may be compared. No check of the kernel or of its
+    /// contract may have failed, and the kernel must have been timed.
     fn is_comparable(&self) -> bool {
         self.evaluated.prepared.is_some()
             && self.report.kernel_exec_result.runtime.is_some()
             && self.report.kernel_verdict() != KernelVerdict::Weak
     }
 
-    /// Returns whether no check failed. Its time may nevertheless have no rank.
+    /// Returns whether no check failed. The kernel's time may nevertheless have no rank.
     fn is_right(&self) -> bool {
         self.report.is_timed()
     }
 
-    /// Returns the counts of one launch, if they may be compared.
+    /// Returns the kernel's counts for one launch, or `None` if they may not be compared.
     fn counted(&self) -> Option<Counted> {
         self.report.counted.filter(|_| self.is_comparable())
     }
@@ -93,7 +93,7 @@ impl Pair {
     }
 }
 
-/// The kernels of a comparison that one lease runs. The reference is at position 0.
+/// The kernels of a comparison, which run during one lease. The reference is at position 0.
 pub(super) struct DeviceSession<'a> {
     backend: &'a DeviceBackend,
     job: &'a ActiveOrder<'a>,
@@ -104,7 +104,7 @@ pub(super) struct DeviceSession<'a> {
     is_same_image: bool,
     lease: Lease,
     queue_ms: f64,
-    /// Number of runs so far; part of the id of each run.
+    /// Number of runs so far. It is part of the id of each run.
     runs: u32,
     /// Compiled kernels that are not evaluated yet.
     built: std::vec::IntoIter<Built>,
@@ -289,7 +289,7 @@ impl<'a> DeviceSession<'a> {
         pairs
     }
 
-    /// Measures two kernels side by side. The error is the reason for a failure.
+    /// Measures two kernels side by side. An error contains the reason for the failure.
     async fn pair(
         &mut self,
         reference: usize,

@@ -4,9 +4,9 @@ use super::Built;
 use crate::prepare::CompileOutcome;
 use warpgauge_contract::{Candidate, CompareRequest, KernelCode};
 
-/// Returns whether there is nothing to measure: the only candidate has the reference's image and
-/// launch. Returns false if a kernel does not compile, which its evaluation will report, or if the
-/// request asks for identical kernels to be measured.
+/// Returns whether there is nothing to measure, because the only candidate has the reference's
+/// image and launch. Returns false if a kernel does not compile, which its evaluation will report.
+/// Returns false, too, if the request asks for identical kernels to be measured.
 pub(super) fn is_same_image(
     request: &CompareRequest,
     candidates: &[(usize, Candidate)],
@@ -32,10 +32,10 @@ pub(super) fn is_same_image(
     }
 }
 
-/// Number of timed launches of kernels whose times are not needed.
+/// Number of timed launches in a comparison that needs no times.
 const UNMEASURED_TRIALS: u32 = 3;
 
-/// Reduces the effort for times in a comparison.
+/// Reduces the timed launches of a comparison that needs no times.
 pub(super) fn unmeasured(mut request: CompareRequest) -> CompareRequest {
     request.num_trials = Some(UNMEASURED_TRIALS);
     request.measure.min_warmup_time = Some(0.0);

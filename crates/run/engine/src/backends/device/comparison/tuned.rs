@@ -1,4 +1,4 @@
-//! Chooses a configuration for each kernel of a comparison that has several.
+//! Chooses a configuration for each kernel of a comparison that has several configurations.
 
 use std::time::Instant;
 

@@ -22,13 +22,13 @@ use crate::reporting::assemble;
 /// Maximum number of configurations that are tried.
 pub(super) const MAX_CONFIGURATIONS: usize = 512;
 
-/// Minimum warm-up of a configuration in a round, in seconds. The first configuration has already
-/// raised the clocks.
+/// Minimum warm-up of a configuration in a round, in seconds. A short warm-up suffices, because the
+/// first configuration has already raised the clocks.
 const WARMUP_S: f64 = 0.002;
 
 /// A configuration under trial.
 pub(super) struct Contender {
-    /// Entry in the tuning report.
+    /// The configuration's entry in the tuning report.
     pub shown: TunedConfiguration,
     /// `None` if the configuration was eliminated.
     compiled: Option<Compiled>,
@@ -74,7 +74,7 @@ fn shown(configuration: &Configuration) -> TunedConfiguration {
         num_stages: configuration.num_stages,
         num_ctas: configuration.num_ctas,
         maxnreg: configuration.maxnreg,
-        // This holds until another configuration proves better.
+        // This entry is chosen unless another configuration proves faster.
         outcome: TunedOutcome::Chosen,
         reason: None,
         median_ms: None,
@@ -156,7 +156,7 @@ impl Contender {
             self.leave(TunedOutcome::Failed, Some(failure.message.clone()));
             return;
         }
-        // A weak contract is no fault of the configuration.
+        // A weak contract is not the configuration's fault.
         if KernelVerdict::of(&report, true) > KernelVerdict::Weak {
             let reason = result.validation_error.clone();
             self.leave(TunedOutcome::Wrong, reason);

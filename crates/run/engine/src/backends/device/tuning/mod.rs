@@ -33,9 +33,10 @@ const FIRST_LAUNCHES: u32 = 5;
 const MOST_LAUNCHES: u32 = 100;
 
 impl DeviceBackend {
-    /// Chooses a configuration for the request's kernel, if it has several and the request names none.
+    /// Chooses a configuration for the request's kernel if the kernel has several and the request
+    /// names none.
     ///
-    /// Other faults of the kernel are ignored here, since its evaluation reports them.
+    /// Other faults of the kernel are ignored here, because its evaluation reports them.
     pub(crate) async fn tuned(
         &self,
         job: &ActiveOrder<'_>,
@@ -103,7 +104,8 @@ impl DeviceBackend {
 }
 
 /// Returns the request for trials. If the kernel itself defines an expected output, as the
-/// reference of a comparison does, the request names its first configuration for that output.
+/// reference of a comparison does, the request uses the kernel's first configuration for that
+/// output.
 fn beside_itself(request: &EvaluateRequest, tunable: &Tunable) -> EvaluateRequest {
     let mut request = request.clone();
     let Some(first) = tunable.configurations.first() else { return request };
@@ -134,15 +136,15 @@ fn leave_out_slower_half(contenders: &mut [Contender]) {
     }
 }
 
-/// Returns the slower half by time: at least one entry, and never all of several.
+/// Returns the slower half of the entries by time: at least one entry, and never all of several.
 fn slower_half(mut times: Vec<(usize, f64)>) -> Vec<usize> {
     times.sort_by(|a, b| a.1.total_cmp(&b.1));
     let stay = times.len().div_ceil(2).min(times.len().saturating_sub(1));
     times.drain(stay..).map(|(index, _)| index).collect()
 }
 
-/// Returns the slower configuration that reached the most rounds; among equals, the fastest. It is
-/// used if the fastest configuration failed in a late round.
+/// Returns the eliminated configuration that reached the most rounds; among equals, the fastest. It
+/// is used if the fastest configuration failed in a late round.
 fn best_of_outdone(contenders: &[Contender]) -> Option<usize> {
     let outdone = contenders
         .iter()
@@ -152,7 +154,7 @@ fn best_of_outdone(contenders: &[Contender]) -> Option<usize> {
     outdone.min_by(|a, b| b.1.cmp(&a.1).then(a.2.total_cmp(&b.2))).map(|(index, ..)| index)
 }
 
-/// Returns the configuration with the least work by exact counts; among equals, the first.
+/// Returns the configuration whose exact counts show the least work; among equals, the first.
 fn least_work(contenders: &[Contender]) -> Option<usize> {
     let counted: Vec<_> =
         contenders.iter().map(|one| one.shown.counted.filter(|_| one.is_in())).collect();

@@ -15,7 +15,7 @@ const MAX_KEPT: usize = 256;
 /// Hash of everything that a choice depends on.
 pub(super) type Key = blake3::Hash;
 
-/// The choices, the most recent last.
+/// The remembered choices, the most recent last.
 #[derive(Default)]
 pub(crate) struct Winners(Mutex<VecDeque<(Key, TuningReport)>>);
 

@@ -2,8 +2,8 @@
 //! call of a batch. The judge generates tensors with a rule there, from a seed. It copies other
 //! tensors from memory that no runner opens.
 //!
-//! The candidate and the references have separate memory. Work that the candidate left running on the device
-//! therefore cannot change the references' inputs.
+//! Candidate and references have separate memory. Work that the candidate left running on the
+//! device therefore cannot change the references' inputs.
 
 use std::cell::OnceCell;
 
@@ -26,14 +26,14 @@ const STEP: u64 = 512;
 /// Maximum total size of all sets, in bytes.
 const MOST_BYTES: u64 = 8 << 30;
 
-/// Granularity of allocations, bytes. The driver puts smaller buffers into a common block, which
-/// would be lent as a whole.
+/// Granularity of allocations, bytes. The driver puts smaller buffers into a common block, and
+/// runners would then open that whole block.
 const BLOCK: u64 = 2 << 20;
 
 /// Number of bytes at either end of a tensor that its digest covers.
 const DIGESTED_BYTES: u64 = 4 << 10;
 
-/// Maximum number of sets; no batch has more calls.
+/// Maximum number of sets. No batch has more calls.
 const MOST_SETS: u64 = 32;
 
 /// One tensor of a set.
@@ -47,12 +47,12 @@ struct Slot {
     offset: u64,
     /// Bytes that the tensor occupies in a set, gaps included.
     bytes: u64,
-    /// Rule that generates the contents, and whether it is random; `None` if the arena stores a
-    /// copy.
+    /// Rule that generates the contents, and whether the rule is random. `None` if the arena stores
+    /// a copy of the contents.
     init: Option<(TensorInit, bool)>,
 }
 
-/// Side that opens the memory.
+/// Selects the runners that open the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whose {
     Candidate,
@@ -62,7 +62,8 @@ pub(super) enum Whose {
 /// Sets of inputs on the device, and the contents that they must have.
 pub(super) struct Arena {
     candidates: DeviceBuffer,
-    /// As large as `candidates` if there are references; otherwise one block.
+    /// Memory for the references' inputs. It is as large as `candidates` if there are references,
+    /// and otherwise has one block.
     of_references: DeviceBuffer,
     /// Memory to which the judge writes a set before it is encrypted. No runner opens this memory.
     own: OnceCell<DeviceBuffer>,
@@ -71,7 +72,7 @@ pub(super) struct Arena {
     pristine: Option<DeviceBuffer>,
     pristine_stride: u64,
     slots: Vec<Slot>,
-    /// Arguments of the first call.
+    /// Arguments of the first call, as runners receive them.
     pub tree: TreeOf<LentTensor>,
     pub stride: u64,
     pub sets: u32,
@@ -188,7 +189,7 @@ impl Arena {
 
     /// Replaces a side's memory with other memory of the same size. Returns the old memory, which
     /// the side's runners still have open. `padding` bytes are allocated in the meantime, so that
-    /// the new memory has another location.
+    /// the new memory is at another location.
     pub(super) fn relocate(
         &mut self,
         gpu: &Gpu,
@@ -211,7 +212,8 @@ impl Arena {
         }
     }
 
-    /// Returns the handle with which runners open the memory, in base64, and its size in bytes.
+    /// Returns the handle with which runners open the memory, in base64, and the size of the memory
+    /// in bytes.
     pub(super) fn lent(&self, whose: Whose) -> Result<(String, u64), NotShelved> {
         let memory = self.memory(whose);
         let handle = memory.export().map_err(broken)?;
@@ -226,7 +228,7 @@ impl Arena {
         Some((at as usize, TensorAt { address: at, ..slot.lies.clone() }))
     }
 
-    /// Returns, for each call, the arguments at the given paths, with their memory and layout.
+    /// Returns the arguments at the given paths for each call, with their memory and layout.
     pub(super) fn also(&self, whose: Whose, places: &[String], count: u32) -> Vec<Vec<Also<'_>>> {
         let of_call = |call: u32| {
             let slots = places.iter().filter_map(|place| {
@@ -260,7 +262,7 @@ impl Arena {
         }
     }
 
-    /// Returns the address and size in bytes of the first set.
+    /// Returns the address and size in bytes of the memory of the first set.
     pub(super) fn window(&self, whose: Whose) -> ByteRange {
         (self.memory(whose).address(), self.stride)
     }
@@ -366,7 +368,7 @@ impl Arena {
         })
     }
 
-    /// Returns digests of the first sets that a submission generated, over both ends of each
+    /// Returns digests of the first sets that a submission generated. They cover both ends of each
     /// tensor.
     pub(super) fn digests(&self, gpu: &Gpu, sets: usize) -> Result<Vec<blake3::Hash>, DeviceError> {
         let Some(pristine) = &self.pristine else { return Ok(Vec::new()) };
@@ -441,7 +443,8 @@ impl Arena {
         gpu.stream.synchronize().map_err(broken)
     }
 
-    /// Returns the paths of tensors that differ from what the judge wrote, except those in `changing`.
+    /// Returns the paths of tensors whose contents differ from what the judge wrote, except those
+    /// in `changing`.
     pub(super) fn changed(
         &self,
         gpu: &Gpu,
@@ -481,8 +484,8 @@ impl Arena {
     }
 }
 
-/// Allocates memory that runners open. They can read all of it, and it may contain inputs that this
-/// process wrote earlier, so it is zeroed.
+/// Allocates zeroed memory for runners to open. They can read all of it, and without zeroing it
+/// might contain inputs that this process wrote earlier.
 fn zeroed(gpu: &Gpu, bytes: u64) -> Result<DeviceBuffer, NotShelved> {
     let memory = room(gpu, bytes, "inputs")?;
     memory.fill(0, &gpu.stream).map_err(broken)?;
@@ -498,7 +501,7 @@ pub(super) enum Source<'a> {
     Device(&'a DeviceBuffer, usize),
 }
 
-/// Layout of a contiguous tensor in C order.
+/// Returns the layout of a contiguous tensor in C order.
 fn in_order(offset: u64, dtype: Dtype, shape: &[u64]) -> TensorAt {
     let mut strides = vec![1; shape.len()];
     for axis in (1..shape.len()).rev() {

@@ -1,4 +1,4 @@
-//! Batches of calls of both sides on the same inputs. Each call is verified.
+//! Batches of calls of candidate and references on the same inputs. Each call is verified.
 
 use super::arena::Whose;
 use super::blocks::Blocks;
@@ -22,7 +22,7 @@ use warpgauge_validate::Reason;
 /// device cannot.
 const STRIDED: u32 = 16;
 
-/// Maximum number of bytes in a message frame that one tensor of an answer needs.
+/// Maximum number of bytes that the description of one returned tensor takes in a message.
 const TOLD_BYTES: usize = 384;
 
 /// Granularity and maximum size of padding, in bytes. A runner allocates padding so that the rest
@@ -30,18 +30,18 @@ const TOLD_BYTES: usize = 384;
 const PADDING: u64 = 2 << 20;
 const MOST_PADDING: u64 = 4 << 30;
 
-/// Seeds of the inputs of a batch's calls, and the seed of its random numbers.
+/// Seeds of the inputs of a batch's calls, and the seed of the batch's random numbers.
 pub(super) type With<'s> = (&'s [Option<u64>], u64);
 
 /// Result of a batch of the candidate's calls.
 pub(super) struct Made {
-    /// Times by the judge's clock, for locked calls whose results are all on the device.
+    /// Times by the judge's clock. Only for locked calls whose results are all on the device.
     pub(super) turn: Option<Turn>,
-    /// Results of each call, with their paths.
+    /// Results of each call, with the paths of the values.
     pub(super) values: Vec<Named>,
 }
 
-/// Both sides on the device, ready to be called.
+/// Candidate and references on the device, ready to be called.
 pub(super) struct Batches<'j, 'g> {
     pub(super) players: &'j mut Players,
     pub(super) verification: &'j mut Verification,
@@ -65,7 +65,7 @@ impl<'g> Batches<'_, 'g> {
     }
 
     /// Returns the maximum number of calls of a batch. Memory must hold their inputs and results,
-    /// and one frame must describe the results.
+    /// and one message must describe the results.
     pub(super) fn most(&self) -> u32 {
         let outputs = &self.verification.found.outputs;
         let leaves = outputs.len().max(1);
@@ -79,8 +79,8 @@ impl<'g> Batches<'_, 'g> {
         self.stage.arena.sets.min(most).min(made).max(1)
     }
 
-    /// Runs and verifies one batch of all sides. `flush` is the number of bytes to write before
-    /// each call; then events time the calls.
+    /// Runs and verifies one batch of calls of candidate and references. `flush` is the number of
+    /// bytes to write before each call; if it is not 0, events time the calls.
     pub(super) fn make(
         &mut self,
         seeds: &[Option<u64>],
@@ -100,8 +100,8 @@ impl<'g> Batches<'_, 'g> {
         self.verify(&values, &expected, seeds, first)
     }
 
-    /// Makes both sides allocate their memory anew at another location on the device, in a batch of
-    /// `calls` calls. Their inputs move to another location, too.
+    /// Makes candidate and references allocate their memory anew at another location on the device,
+    /// in a batch of `calls` calls. Their inputs move to another location, too.
     pub(super) fn relocate(&mut self, seeds: Seeds, calls: u32) -> Result<(), Stop> {
         let Self { players, stage, .. } = self;
         let Players { candidate, expectations, secret, .. } = &mut **players;
@@ -121,11 +121,11 @@ impl<'g> Batches<'_, 'g> {
             let Some((first, _)) = players.first() else { continue };
             let of_references = whose == Whose::References;
             let not_lent = |error| not_shelved(first, of_references, error);
-            // The runners have the old memory open until they have opened the new memory.
+            // The runners keep the old memory open until they have opened the new memory.
             let _old = arena.relocate(gpu, whose, padding()?).map_err(not_lent)?;
             let (handle, bytes) = arena.lent(whose).map_err(not_lent)?;
             for (player, side) in players {
-                // Memory that the judge has open does not become free for the runner.
+                // The runner cannot reuse memory that the judge still has open.
                 side.blocks = Blocks::default();
                 let moved = player.session.relocate(padding()?, (&handle, bytes));
                 moved.map_err(|fault| player.stopped(of_references, fault))?;
@@ -135,7 +135,7 @@ impl<'g> Batches<'_, 'g> {
         self.make(&inputs, 0, false)
     }
 
-    /// Returns whether a call has few enough results to hash all of them.
+    /// Returns whether a call has few enough results for all of them to be hashed.
     pub(super) fn can_lock(&self) -> bool {
         self.verification.found.outputs.len() + self.stage.changing.len() <= MOST_RANGES
     }
@@ -151,8 +151,8 @@ impl<'g> Batches<'_, 'g> {
     }
 
     /// Records the arguments that the reference changes in addition to those that the contract
-    /// names. From then on, the candidate's calls must produce the same contents of these
-    /// arguments. Returns whether there are any.
+    /// names. From then on, the candidate's calls must give these arguments the same contents.
+    /// Returns whether there are such arguments.
     fn changes_more(&mut self, seeds: &[Option<u64>]) -> Result<bool, Stop> {
         let Self { players, stage, .. } = self;
         let references = &players.expectations.references;
@@ -166,8 +166,8 @@ impl<'g> Batches<'_, 'g> {
         Ok(more)
     }
 
-    /// Generates the inputs of a batch with `get_inputs()`, if it is their source. Returns the seed
-    /// of random numbers in the batch.
+    /// Generates the inputs of a batch with `get_inputs()` if that function is their source.
+    /// Returns the seed of random numbers in the batch.
     pub(super) fn drawn(&mut self, seeds: &[Option<u64>]) -> Result<u64, Stop> {
         if matches!(self.players.inputs, Inputs::Made) {
             self.stage.draw(self.players, seeds)?;
@@ -329,8 +329,7 @@ impl<'g> Batches<'_, 'g> {
     }
 
     /// Ends the candidate's process, unless the candidate is the reference of a comparison.
-    /// References have nothing to gain from wrong overheads, and are idle while the judge measures
-    /// them.
+    /// References gain nothing from wrong overheads, and are idle while the judge measures them.
     pub(super) fn quiet(mut self, is_reference: bool) -> Quiet<'g> {
         if !is_reference {
             self.players.candidate.session.stop_for_good();
@@ -340,7 +339,7 @@ impl<'g> Batches<'_, 'g> {
     }
 }
 
-/// Device state after the candidate has stopped using the device.
+/// State of the device after the candidate has stopped using it.
 pub(super) struct Quiet<'g> {
     stage: Stage<'g>,
     /// Measured overheads, by the sizes of results.
@@ -348,12 +347,12 @@ pub(super) struct Quiet<'g> {
 }
 
 impl Quiet<'_> {
-    /// Returns whether a call of the candidate itself waits for the device.
+    /// Returns whether the candidate's calls themselves wait for the device.
     pub(super) fn waits(&self) -> bool {
         self.stage.candidate.gate.waits()
     }
 
-    /// Returns whether the calls of only one side themselves wait for the device.
+    /// Returns whether only one side's calls themselves wait for the device.
     pub(super) fn waits_differ(&self) -> bool {
         self.stage.references.iter().any(|side| side.gate.waits() != self.waits())
     }

@@ -24,14 +24,14 @@ use warpgauge_statistics::paired::{
     PairedComparison, PairedReason, PairedVerdict, decide_at_end, decide_at_look, is_hopeless,
 };
 
-/// Plan for timing both sides.
+/// Plan for timing candidate and reference in turns.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::backends::torch) struct SideBySide {
     pub policy: ComparePolicy,
     /// Time limit for all blocks.
     pub max_time: Duration,
-    /// Whether both sides allocate their memory anew before each block. A difference that depends
-    /// on the location of memory then varies between blocks.
+    /// Whether candidate and reference allocate their memory anew before each block. A difference
+    /// that depends on the location of memory then varies between blocks.
     pub relocates: bool,
 }
 
@@ -47,12 +47,12 @@ pub(in crate::backends::torch) struct Compared {
     /// Median time of the reference's calls in the same process after the candidate's process has ended,
     /// milliseconds.
     pub alone_ms: f64,
-    /// Whether the calls of only one side themselves wait for the device, so that only its times
-    /// include work of the host.
+    /// Whether only one side's calls themselves wait for the device, so that only that side's times
+    /// include work on the host.
     pub waits_differ: bool,
 }
 
-/// Turns of the reference after the candidate's process has ended.
+/// Number of turns of the reference after the candidate's process has ended.
 const TURNS_ALONE: usize = 3;
 
 /// One block, with its turns in chronological order.
@@ -67,7 +67,7 @@ pub(super) struct Pairing {
     blocks: Vec<Beside>,
     /// Turns of the reference after the candidate's process has ended.
     alone: Vec<Turn>,
-    /// Whether the blocks ended because more blocks could not have changed the verdict.
+    /// Whether measuring stopped because more blocks could not have changed the verdict.
     hopeless: bool,
 }
 
@@ -84,14 +84,14 @@ impl Pairing {
         Self { wanted, blocks: Vec::new(), alone: Vec::new(), hopeless: false }
     }
 
-    /// Returns the time limit for all blocks.
+    /// Returns the time limit for all blocks together.
     pub(super) fn max_time(&self) -> Duration {
         self.wanted.max_time
     }
 
-    /// Measures blocks until the policy stops or the time is up. `calls` is the number of calls
-    /// that make a turn of the candidate long enough, and `most` the maximum number of calls in a
-    /// turn.
+    /// Measures blocks until the policy ends the comparison or the time limit is reached. `calls`
+    /// is the number of calls that make a turn of the candidate long enough, and `most` the maximum
+    /// number of calls in a turn.
     pub(super) fn run(
         &mut self,
         batches: &mut Batches<'_, '_>,
@@ -163,7 +163,7 @@ impl Pairing {
     }
 
     /// Ends the candidate's process, and times the reference once more. Work that the candidate
-    /// left running on the device no longer slows it down.
+    /// left running on the device can no longer slow the reference down.
     pub(super) fn run_alone(
         &mut self,
         batches: &mut Batches<'_, '_>,
@@ -186,7 +186,7 @@ impl Pairing {
         self.blocks.iter().flat_map(|block| block.of_arm(Arm::B))
     }
 
-    /// Returns the verdict, after the candidate has stopped using the device. Returns `None` if no
+    /// Returns the verdict. The candidate must have stopped using the device. Returns `None` if no
     /// block was measured.
     pub(super) fn conclude(self, quiet: &mut Quiet<'_>) -> Result<Option<Compared>, Stop> {
         let Some(block) = self.blocks.first() else { return Ok(None) };
@@ -219,8 +219,8 @@ impl Pairing {
     }
 }
 
-/// Measures the overheads of both sides' calls while runners use the device, too. They are only
-/// used to decide when to stop.
+/// Measures the overheads of both sides' calls while runners also use the device. These values are
+/// only used to decide when to stop.
 fn rough_overheads(batches: &mut Batches<'_, '_>, measured: &[Beside]) -> Result<Overheads, Stop> {
     let [a, b] = measured.first().map_or([&[][..], &[]], Beside::results);
     let of_reference = batches.stage.overhead(a, FEWEST_ROUGH)?;
@@ -270,14 +270,14 @@ impl Beside {
     }
 }
 
-/// Twice the largest relative difference between two processes with the same kernel, in 24 problems
-/// whose calls take at least 0.1 ms. Each process has separate memory, at other addresses of the
-/// device.
+/// Minimum difference that a comparison reports, relative: twice the largest difference between two
+/// processes with the same kernel. It was measured on 24 problems whose calls take at least 0.1 ms.
+/// Each process has separate memory, at other addresses of the device.
 const BETWEEN_PROCESSES: f64 = 0.015;
 
-/// Sets the policy's resolution to the sum of both sides' uncertainties, which may have opposite
-/// signs. If the overheads are alike, their error is the same on both sides, and only the polling
-/// time counts. Raises the policy's floor to [`BETWEEN_PROCESSES`].
+/// Sets the policy's resolution to the sum of both sides' uncertainties, because their errors may
+/// have opposite signs. If the overheads are alike, their error is the same on both sides, and only
+/// the polling time counts. Raises the policy's floor to [`BETWEEN_PROCESSES`].
 fn resolved(policy: ComparePolicy, overheads: Overheads) -> ComparePolicy {
     let resolution_ms = match overheads.are_alike {
         true => WATCHING.as_secs_f64() * 1e3,

@@ -20,9 +20,11 @@ const MOST_BLOCKS: usize = 4096;
 pub(super) struct Blocks(HashMap<String, DeviceBuffer>);
 
 impl Blocks {
-    /// Opens the block of a tensor, if the tensor has a block that is not yet open.
+    /// Opens the block that contains a tensor. Does nothing if the tensor has no block or the block
+    /// is already open.
     ///
     /// # Errors
+    ///
     /// Returns a message if the handle is invalid or too many blocks are open.
     pub(super) fn open(&mut self, gpu: &Gpu, tensor: &TensorAt) -> Result<(), String> {
         let Some(handle) = tensor.block.as_ref().filter(|handle| !handle.is_empty()) else {
@@ -41,17 +43,18 @@ impl Blocks {
     }
 
     /// Closes all blocks if many are open. Until then, blocks that the runner's allocator has freed
-    /// stay open here.
+    /// stay open.
     pub(super) fn tidy(&mut self) {
         if self.0.len() > MOST_BLOCKS / 2 {
             self.0.clear();
         }
     }
 
-    /// Locates a tensor: its block, the offset of its first byte, and its size up to the end of the last
-    /// element. `None` if the tensor has no block or no elements.
+    /// Locates a tensor: its block, the offset of its first byte, and its size up to the end of the
+    /// last element. Returns `None` if the tensor has no block or no elements.
     ///
     /// # Errors
+    ///
     /// Fails if the tensor is not within its block, or the block is not open.
     pub(super) fn range(
         &self,
@@ -113,7 +116,7 @@ impl Blocks {
     }
 }
 
-/// A block as memory with addresses that are offsets in it.
+/// A block as memory whose addresses are offsets within the block.
 pub(super) struct OnDevice<'a>(pub(super) &'a DeviceBuffer, pub(super) &'a Stream);
 
 impl SubmissionMemory for OnDevice<'_> {

@@ -17,7 +17,7 @@ use crate::backends::torch::verification::Verification;
 use warpgauge_report::TorchParameters;
 use warpgauge_torch::DeviceNoise;
 
-/// Requested observations in addition to the candidate's times.
+/// Observations that are requested in addition to the candidate's times.
 pub(in crate::backends::torch) struct Extras {
     /// Plan for timing candidate and reference in turns; `None` if not requested.
     pub beside: Option<SideBySide>,
@@ -32,9 +32,10 @@ pub(in crate::backends::torch) struct Extras {
 pub(in crate::backends::torch) struct Observed {
     /// Paired times of candidate and reference.
     pub compared: Option<Compared>,
-    /// Activity of the device during some calls, or the reason why it is unknown.
+    /// Activity of the device during some calls, or the reason why it is unknown. `None` if not
+    /// requested.
     pub traced: Option<Result<Traced, String>>,
-    /// Whether the profiler observed a call, or the reason why not.
+    /// Whether the profiler observed a call, or the reason why it did not. `None` if not requested.
     pub counted: Option<Result<(), String>>,
     /// Report entry on parameters and buffers of the candidate's module, if it has any.
     pub parameters: Option<TorchParameters>,
@@ -45,7 +46,7 @@ pub(in crate::backends::torch) struct DeviceCalls<'a> {
     pub gpu: &'a Gpu,
     /// Processes of earlier evaluations that may still use the device.
     pub noise: Option<DeviceNoise>,
-    /// Seed of the first call's inputs, and seeds of the others.
+    /// Seed of the first call's inputs, and how later inputs are seeded.
     pub seeds: (Option<u64>, Seeds),
     pub plan: Option<Plan>,
     pub extras: &'a Extras,
@@ -95,7 +96,7 @@ impl DeviceCalls<'_> {
         }
         batches.check_parameters(&before)?;
         batches.players.account.spent_on(Phase::Verifying);
-        // Nothing that the candidate sends from here on affects the verdict.
+        // Nothing that the candidate sends after this point affects the verdict.
         batches.players.candidate.still_stopped().map_err(Stop::Candidate)?;
         if extras.trace {
             observed.traced = Some(traced::trace(&mut batches, seeds)?);

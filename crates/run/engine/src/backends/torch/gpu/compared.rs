@@ -19,8 +19,8 @@ pub(super) struct DeviceComparison<'a, 'g> {
 
 impl DeviceComparison<'_, '_> {
     /// Compares each call's results with the expected ones. Results that differ on the device are
-    /// compared again in detail. So are all results of the first call, and results that the device
-    /// cannot compare.
+    /// compared again in detail. All results of the first call are also compared in detail, and so
+    /// are results that the device cannot compare.
     pub(super) fn batch(
         &mut self,
         values: &[Named],
@@ -98,7 +98,8 @@ impl DeviceComparison<'_, '_> {
         self.verification.verdict()
     }
 
-    /// Queues a comparison on the device, if both values are there and the device supports their type.
+    /// Queues a comparison on the device, if both values are on the device and it supports their
+    /// type.
     fn look(
         &self,
         looks: &mut Inspection<'_>,

@@ -1,4 +1,5 @@
-//! Expected results of a batch: those of the references on the same inputs, by the names of outputs.
+//! Expected results of a batch. The references compute them on the same inputs. Outputs are
+//! identified by name.
 
 use super::arena::Whose;
 use super::stage::{CallOrder, Side, Stage, not_shelved};
@@ -15,20 +16,21 @@ use warpgauge_torch::RunnerFault;
 use warpgauge_validate::{Nudge, Reason};
 
 /// Whether references are trusted to leave their results unchanged after a call. Their code comes
-/// from the caller. The device hashes their results nevertheless, so that both sides have the same
-/// overhead.
+/// from the caller. The device hashes their results nevertheless, so that calls of candidate and
+/// references have the same overhead.
 const TRUSTS: bool = true;
 
 /// Expected results of a batch.
 pub(super) struct Expected {
     /// Expected results of each call, by the names of outputs.
     pub(super) values: Vec<Named>,
-    /// Each reference's times by the judge's clock, for locked calls whose results are all on the device.
+    /// Each reference's times by the judge's clock. Only for locked calls whose results are all on
+    /// the device.
     pub(super) turns: Vec<Option<Turn>>,
 }
 
-/// Computes the expected results of each call of a batch with the references, on inputs that are
-/// written again. `generator` is the seed of random numbers in the batch.
+/// Computes the expected results of each call of a batch. The inputs are written again for the
+/// references. `generator` is the seed of random numbers in the batch.
 pub(super) fn expected(
     expectations: &mut Expectations,
     inputs: &Inputs,
@@ -135,9 +137,9 @@ fn computed(
     Ok((turn, named))
 }
 
-/// Names the results of each call after outputs. With `only`, these are the outputs with these
-/// names, and the submission may return only those. `backward`: whether the results include
-/// gradients.
+/// Names the results of each call after the contract's outputs. With `only`, these are the outputs
+/// with these names, and the submission may return only those. `backward`: whether the results
+/// include gradients.
 pub(super) fn named_calls(
     inputs: &Inputs,
     all: &[Named],
@@ -157,7 +159,8 @@ pub(super) fn named_calls(
             let found = own.iter().find(|(name, _)| *name == place);
             Ok(found.map_or(Value::Nothing, |(_, value)| value.clone()))
         };
-        // Arguments that references change in addition to those that the contract names.
+        // Arguments that references change in addition to those that the contract names are
+        // outputs, too.
         let declared = inputs.changing();
         let others = own.iter().filter(|(place, _)| !declared.contains(place));
         let others = others.map(|(place, value)| (inputs.name_of(place), value.clone()));

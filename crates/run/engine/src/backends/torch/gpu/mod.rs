@@ -1,13 +1,14 @@
-//! Torch kernels on a GPU. The judge has a separate context there, beside those of the runners.
+//! Torch kernels on a GPU. The judge has a separate context on the device, beside the runners'
+//! contexts.
 //!
-//! Inputs are in the judge's memory, which runners open. Results are in the runners' memory, which
-//! the judge opens and copies as soon as a runner reports that it is done. `calls` contains the
-//! sequence of calls, `batches` runs one batch of both sides, `timing` times the candidate, and
-//! `beside` times both sides in turns. `turn` contains the times of locked calls, and `stage` the
-//! state on the device. `expect` computes expected results, and `compared` compares them. `arena`
-//! contains the inputs, `shelf` copies of results, `blocks` the runners' memory, and `modules`
-//! parameters of both sides. `traced` records device activity, and `counted` runs calls under a
-//! profiler.
+//! Inputs are in the judge's memory, which runners open. Results are in the runners' memory. The
+//! judge opens it and copies the results as soon as a runner reports that it is done. `calls`
+//! contains the sequence of calls, `batches` runs one batch of candidate and references, `timing`
+//! times the candidate, and `beside` times candidate and reference in turns. `turn` contains the
+//! times of locked calls, and `stage` the state on the device. `expect` computes expected results,
+//! and `compared` compares them. `arena` contains the inputs, `shelf` copies of results, `blocks`
+//! the runners' memory, and `modules` parameters of both sides' modules. `traced` records device
+//! activity, and `counted` runs calls under a profiler.
 
 mod arena;
 mod batches;
@@ -53,7 +54,7 @@ struct Opened {
     info: DeviceInfo,
 }
 
-/// The device of a judge process, kept for all of its orders.
+/// The device of a judge process, which uses it for all of its orders.
 pub(super) struct JudgeDevice {
     opened: Option<Opened>,
     gpu: Option<Gpu>,
@@ -103,11 +104,12 @@ impl Gpu {
         Ok(sample)
     }
 
-    /// Waits for the noise to end if more than half of the device's memory is in use, since
-    /// processes of earlier evaluations may occupy memory that this one needs. Returns noise that
-    /// has not ended.
+    /// Waits for other processes' work to end if more than half of the device's memory is in use,
+    /// because processes of earlier evaluations may occupy memory that this evaluation needs.
+    /// Returns the work that has not ended.
     ///
     /// # Errors
+    ///
     /// Returns the driver's message.
     pub(super) fn with_memory(
         &self,
@@ -123,15 +125,15 @@ impl Gpu {
         })
     }
 
-    /// Returns the number of bytes to write so that the L2 cache contains nothing else: 256 MiB, as
-    /// in Triton's `do_bench`, or twice the size of L2, whichever is larger. During that write, the
-    /// host launches the timed work.
+    /// Returns the number of bytes to write so that the L2 cache contains nothing else. It is 256
+    /// MiB, as in Triton's `do_bench`, or twice the size of L2, whichever is larger. During that
+    /// write, the host launches the timed work.
     fn flush_bytes(&self) -> u64 {
         (256 << 20).max(2 * self.info.l2_bytes)
     }
 }
 
-/// Converts a tolerance to the form that the device kernels expect.
+/// Converts a tolerance to the form that the kernels on the device expect.
 fn near(tolerance: &ResolvedTolerance) -> NearTolerance {
     let ResolvedTolerance { atol, rtol, allow_non_finite, .. } = *tolerance;
     NearTolerance { atol, rtol, allow_non_finite }

@@ -1,4 +1,4 @@
-//! Copies of the runners' results, in the judge's memory on the device.
+//! Copies of the runners' results, in the judge's device memory.
 
 use super::Gpu;
 use super::arena::Also;
@@ -19,24 +19,25 @@ pub(super) struct Shelf {
     memory: Option<DeviceBuffer>,
 }
 
-/// A copy on the device, from a block of the runner's memory to the shelf.
+/// A copy on the device, from a block of the runner's memory to the judge's memory.
 struct Move<'a> {
     tensor: &'a TensorAt,
-    /// Offset of the elements in C order.
+    /// Offset at which the elements are in C order after the copy.
     to: usize,
-    /// Offset of a preceding copy with the original layout, if the tensor is not contiguous.
+    /// Offset of a preceding copy in the original layout. `None` if the tensor is contiguous.
     as_is: Option<usize>,
 }
 
-/// Copies of a batch.
+/// Copies of the results of one batch.
 pub(super) struct Shelved {
-    /// Results of each call, with their paths.
+    /// Results of each call, with the paths of the values.
     pub values: Vec<Named>,
-    /// Address ranges of the copies of each call's device results, in their original layout.
+    /// Address ranges of the copies of each call's device results, in the original layout of the
+    /// results.
     pub hashed: Vec<Vec<ByteRange>>,
     /// Whether the host had to rearrange some results into C order.
     pub strided: bool,
-    /// Whether some results are not on the device.
+    /// Whether some results are in host memory.
     pub elsewhere: bool,
 }
 
@@ -128,7 +129,7 @@ impl Shelf {
         Ok(Shelved { values, hashed, strided: by_host > 0, elsewhere: off_device })
     }
 
-    /// Assigns each copy its offset before any copy is queued.
+    /// Assigns an offset to each copy before any copy is queued.
     fn plan<'a>(
         &self,
         blocks: &Blocks,
@@ -197,22 +198,23 @@ impl Shelf {
     }
 }
 
-/// Results of one call, with their paths.
+/// Results of one call, with the paths of the values.
 type Leaves<'a> = Vec<(String, &'a Tree)>;
 
-/// Copies to make for one batch.
+/// Copies to make for the results of one batch.
 #[derive(Default)]
 struct Plan<'a> {
-    /// Results of each call.
+    /// Results of each call, with the paths of the values.
     values: Vec<Named>,
-    /// Copies from blocks of the runner.
+    /// Copies from the runner's blocks of memory.
     moves: Vec<Move<'a>>,
     /// Tensors on the host, each with its call and its index in `values`.
     elsewhere: Vec<(usize, usize, &'a TensorAt)>,
     /// Copies from the judge's memory: source buffer and offset, target offset, and size in bytes.
     own: Vec<(&'a DeviceBuffer, usize, usize, usize)>,
     bytes: usize,
-    /// Offsets and sizes in bytes of the copies of each call's device results, in their original layout.
+    /// Offsets and sizes in bytes of the copies of each call's device results, in the original
+    /// layout of the results.
     hashed: Vec<Vec<ByteRange>>,
     /// Whether a call returned a number or a text.
     on_host: bool,

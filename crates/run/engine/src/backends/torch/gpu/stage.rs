@@ -1,4 +1,5 @@
-//! State on the device during an evaluation: inputs, both sides' memory, and copies of their results.
+//! State on the device during an evaluation: inputs, the memory of candidate and references, and
+//! copies of their results.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +33,7 @@ const UNSETTLED: &str = "the results of a call were not complete when the curren
                          call, or were changed afterwards: make the current stream wait for other streams, and \
                          return memory that no later call writes to";
 
-/// Number of bytes of a large value that the host compares at once.
+/// Number of bytes of a large value that the host compares in one step.
 const PART_BYTES: usize = 64 << 20;
 
 /// Number of bytes that are searched for examples of mismatches, from the first mismatch on.
@@ -45,16 +46,17 @@ const MOST_WHOLE_BYTES: u64 = 16 << 20;
 /// inputs of a single call may be larger.
 const DRAWN_BYTES: u64 = 256 << 20;
 
-/// Number of overhead measurements, and of discarded measurements before them.
+/// Number of measurements of the overhead, and number of measurements before them that are
+/// discarded.
 const MEASURED: usize = 41;
 const UNCOUNTED: usize = 5;
 
-/// Time after which no more measurements are discarded, and time after which the minimum number is
-/// enough. Measurements of large calls take long, and vary little.
+/// Time after which no more measurements are discarded, and time after which the minimum number of
+/// measurements suffices. Measurements of large calls take long, and vary little.
 const DISCARDING: Duration = Duration::from_millis(15);
 const MEASURING: Duration = Duration::from_millis(40);
 
-/// Minimum number of measurements for a reported time, and for a decision on when to stop.
+/// Minimum numbers of measurements: for a reported time, and for a decision on when to stop.
 pub(super) const FEWEST_COUNTED: usize = 7;
 pub(super) const FEWEST_ROUGH: usize = 3;
 
@@ -81,7 +83,7 @@ impl CallOrder {
     /// All calls at once, without flushes or events.
     pub(super) const TOGETHER: Self = Self::Together { flush: 0 };
 
-    /// Makes a runner execute its prepared calls. `keys` are the keys of locked calls.
+    /// Makes a runner execute its prepared calls. `keys` contains the keys of locked calls.
     pub(super) fn run(
         self,
         session: &mut RunnerSession,
@@ -125,7 +127,7 @@ impl Side {
         Ok(())
     }
 
-    /// Reads the elements of one of the player's parameters or buffers, in C order.
+    /// Reads the elements of one of the submission's parameters or buffers, in C order.
     pub(super) fn held(
         &mut self,
         gpu: &Gpu,
@@ -155,7 +157,7 @@ pub(super) struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// Allocates memory for inputs, and lends it to the runners.
+    /// Allocates memory for inputs, and gives the runners access to it.
     pub(super) fn open(gpu: &'a Gpu, players: &mut Players) -> Result<Self, Stop> {
         let referenced = !players.expectations.references.is_empty();
         let arena = match &players.inputs {
@@ -190,7 +192,8 @@ impl<'a> Stage<'a> {
         Ok(Self { gpu, arena, candidate, references, changing, strided, locks, secret })
     }
 
-    /// Writes the inputs of a batch for a side. For a locked batch, encrypts them and returns their keys.
+    /// Writes the inputs of a batch for one side. If the batch is locked, encrypts them and returns
+    /// their keys.
     pub(super) fn present(
         &mut self,
         whose: Whose,
@@ -206,7 +209,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Returns the times of locked calls if the copies of their results have the hashes that were
-    /// taken when each call ended. Returns `None` if there are no such calls, or if some results
+    /// taken when each call ended. Returns `None` for calls that are not locked, or if some results
     /// are not on the device. With `trusts`, the hashes are not compared.
     pub(super) fn settled(
         &mut self,
@@ -407,8 +410,8 @@ impl<'a> Stage<'a> {
             let found = found.map_err(|error| Stop::Broken(error.to_string()))?;
             let compared = |examples| counted(found, count).compared(tolerance, examples);
             let Some(first) = found.first else { return Ok(Some(compared(Vec::new()))) };
-            // The device decides and counts; the host finds where the mismatches lie, in all of the output or in
-            // what follows the first mismatch.
+            // The device decides and counts. The host finds where the mismatches lie: in all of the
+            // output, or in the part after the first mismatch.
             let is_whole = copy.bytes <= PART_BYTES;
             let at = if is_whole { 0 } else { first as usize * dtype.size() };
             let bytes = if is_whole { copy.bytes } else { EXAMPLE_BYTES.min(copy.bytes - at) };
@@ -537,7 +540,7 @@ fn keep(
     Ok(())
 }
 
-/// Converts a failure to copy results to the end of the evaluation.
+/// Converts a failure to copy results to a reason that ends the evaluation.
 pub(super) fn not_shelved(player: &Player, of_reference: bool, error: NotShelved) -> Stop {
     match error {
         NotShelved::Fault(fault) => player.stopped(of_reference, fault),

@@ -11,28 +11,28 @@ use crate::backends::torch::timing::{BRIEF, Clocks, Enough, Plan, Timed};
 use warpgauge_statistics::{Sorted, StopReason};
 use warpgauge_torch::RunnerFault;
 
-/// Maximum number of calls of a batch that events time.
+/// Maximum number of calls of a batch that is timed with events.
 const EVENTS: u32 = 32;
 
-/// Number of large calls that events time.
+/// Number of large calls that are timed with events.
 const EVENTS_OF_LARGE: u32 = 2;
 
 /// Number of turns of locked calls, and number of calls in the first turn. The first turn shows how
-/// many calls the others need.
+/// many calls later turns need.
 const TURNS: usize = 3;
 const PILOT: u32 = 4;
 
-/// Minimum number of timed calls if not all trials are required. Also the relative half-width of
-/// the confidence interval of their median below which timing stops. Each call may take tens of
+/// Minimum number of timed calls if not all trials are required, and a relative half-width. Timing
+/// stops when the confidence interval of the median is narrower. A call may take tens of
 /// milliseconds with its inputs and its verification.
 const LEAST: u32 = 12;
 const PRECISE: f64 = 0.0025;
 
-/// The same numbers for large calls, whose further turns are those beside the reference.
+/// The same two numbers for large calls. Their further turns are those beside the reference.
 const TURNS_OF_LARGE: usize = 1;
 const PILOT_OF_LARGE: u32 = 1;
 
-/// Timing of the candidate alone.
+/// Times the candidate alone.
 pub(super) struct DeviceTiming<'t> {
     timed: &'t mut Timed,
     turns: Vec<Turn>,
@@ -44,7 +44,7 @@ impl<'t> DeviceTiming<'t> {
         Self { timed, turns: Vec::new(), began: Instant::now() }
     }
 
-    /// Makes the timed calls after some untimed calls, with at most `most` calls in a batch.
+    /// Makes the timed calls after some untimed calls. A batch has at most `most` calls.
     pub(super) fn run(
         &mut self,
         batches: &mut Batches<'_, '_>,
@@ -92,8 +92,8 @@ impl<'t> DeviceTiming<'t> {
         }
     }
 
-    /// Completes the times of large calls: first with those of the candidate's turns beside the
-    /// reference, then with further turns.
+    /// Completes the times of large calls, first with the candidate's turns beside the reference,
+    /// and then with further turns.
     pub(super) fn complete<'b>(
         &mut self,
         batches: &mut Batches<'_, '_>,
@@ -121,7 +121,7 @@ impl<'t> DeviceTiming<'t> {
                 return Ok(());
             }
             let Some(turn) = locked(batches, seeds, calls.min(plan.trials - done))? else {
-                // Results are now on the host, so no further call can be locked.
+                // Results are now in host memory, so no further call can be locked.
                 self.timed.stopped = Some(StopReason::MaxTrials);
                 return Ok(());
             };
@@ -129,8 +129,8 @@ impl<'t> DeviceTiming<'t> {
         }
     }
 
-    /// Returns the number of calls of a batch that events time. In a comparison, these take at most
-    /// about [`BRIEF`].
+    /// Returns the number of calls of a batch that is timed with events. In a comparison, these
+    /// calls take at most about [`BRIEF`].
     fn events_of(&self, plan: Plan) -> u32 {
         let longest = self.turns.iter().flat_map(|turn| &turn.calls).max();
         let fit = longest.map_or(EVENTS, |one| (BRIEF.as_nanos() / one.as_nanos().max(1)) as u32);
@@ -152,7 +152,7 @@ impl<'t> DeviceTiming<'t> {
         }
     }
 
-    /// Reads the times of events from the runner. Implausible values count as a fault of the
+    /// Reads the times from events from the runner. An implausible time counts as a fault of the
     /// runner.
     fn take_events(&mut self, candidate: &mut Player, count: u32) -> Result<(), Stop> {
         let times = candidate.session.times();

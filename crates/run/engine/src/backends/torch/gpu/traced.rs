@@ -35,7 +35,8 @@ pub(super) fn trace(
     Ok(traced.map(|trace| Traced { trace, calls, hardware }))
 }
 
-/// Makes untimed calls, and returns the result of `look` for them, or the reason why there is none.
+/// Makes untimed calls, and returns the result of `look` for them, or the reason why there is no
+/// result.
 pub(super) fn looked_at<T>(
     batches: &mut Batches<'_, '_>,
     seeds: Seeds,

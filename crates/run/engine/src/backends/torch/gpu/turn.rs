@@ -2,29 +2,30 @@
 
 use std::time::Duration;
 
-/// Target length of a turn with several calls. In longer turns, a GPU at its power limit lowers its clock.
+/// Target length of a turn with several calls. In longer turns, a GPU at its power limit lowers its
+/// clock.
 const LONG: Duration = Duration::from_millis(3);
 
-/// Maximum number of calls of a turn; memory for their inputs may reduce it. If so few calls do not
+/// Maximum number of calls of a turn. If memory is short, fewer are made. If so few calls do not
 /// resolve a difference, more turns follow.
 const MOST: u32 = 4;
 
 /// Minimum number of calls of a turn, by the minimum time of a call. The first call after another
-/// process has used the device takes about 0.1 ms longer. A median of three calls hides that. In
-/// long calls of both sides it is below the margin of a comparison.
+/// process has used the device takes about 0.1 ms longer, which a median of three calls hides. For
+/// long calls of both sides, this delay is below the margin of a comparison.
 const FEWEST: [(Duration, u32); 3] =
     [(Duration::from_millis(5), 1), (Duration::from_millis(2), 2), (Duration::ZERO, 3)];
 
-/// Additional time of polling a runner's gate page, compared with the judge's page.
+/// Additional time that polling a runner's gate page takes, compared with polling the judge's page.
 pub(super) const WATCHING: Duration = Duration::from_micros(1);
 
-/// Lower limit on the time of a call, since ratios need times above zero.
+/// Minimum time that is reported for a call, because ratios need times above zero.
 const SHORTEST: Duration = Duration::from_nanos(10);
 
 /// Times of some calls of one side, by the judge's clock.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Turn {
-    /// Time of each call, from its key to the hashes of its results.
+    /// Time of each call, from the release of its key to the hashes of its results.
     pub(super) calls: Vec<Duration>,
     /// Size of each result of a call, in bytes.
     pub(super) results: Vec<u64>,
@@ -55,7 +56,7 @@ impl Turn {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Overhead {
     pub(super) median: Duration,
-    /// Distance between the tenth and the ninetieth percentile.
+    /// Difference between the tenth and the ninetieth percentile.
     spread: Duration,
 }
 
