@@ -8,7 +8,7 @@ use super::binary::ImageVariable;
 use super::ctype::CType;
 use warpgauge_model::{Diagnostic, ImageFormat, Resources, TensorMap};
 
-/// A loadable module and the known facts about its kernels.
+/// A module that the driver can load, with facts about its kernels.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CompiledModule {
     /// The image. PTX text has no terminating NUL here.
@@ -17,23 +17,24 @@ pub struct CompiledModule {
     pub format: ImageFormat,
     /// Kernels in the image, in symbol-table order.
     pub kernels: Vec<KernelInfo>,
-    /// Variables that tensors of a contract can fill; empty if the image does not list them.
+    /// Variables that tensors of a contract can fill. The list is empty if the image does not list
+    /// them.
     #[serde(default)]
     pub variables: Vec<ImageVariable>,
     /// Index in `kernels` of the kernel to run.
     pub entry: usize,
     /// Compiler and version, e.g. `nvrtc 13.0.88`; `passthrough` for binaries.
     pub compiler: String,
-    /// Complete compiler log (warnings included), bounded.
+    /// Complete compiler log, including warnings, up to a maximum length.
     pub log: String,
-    /// Warnings of the log, structured.
+    /// Warnings in the log, parsed into structured messages.
     pub diagnostics: Vec<Diagnostic>,
-    /// Content address: blake3 of every input of the compilation, hex.
+    /// Content address: hex form of the BLAKE3 hash of every input of the compilation.
     pub key: String,
     /// Whether the image came from the cache.
     pub cache_hit: bool,
     pub timings: CompileTimings,
-    /// Launch of the kernel, if its compiler determines it.
+    /// Launch of the kernel. `None` unless the kernel's compiler determines the launch.
     #[serde(default)]
     pub launch: Option<CompiledLaunch>,
     /// Intermediate forms of the source by language (`ttir`, `ttgir`, `llir`, `ptx`).
@@ -48,7 +49,7 @@ impl CompiledModule {
     }
 
     /// Returns whether both kernels have the same machine code, regardless of their names. Returns
-    /// `None` unless both images are cubins with the kernels.
+    /// `None` unless both images are cubins that contain their kernels.
     pub fn same_code(&self, other: &CompiledModule) -> Option<bool> {
         if self.format != ImageFormat::Cubin || other.format != ImageFormat::Cubin {
             return None;
@@ -57,8 +58,8 @@ impl CompiledModule {
         super::binary::same_code((&self.image, own), (&other.image, theirs))
     }
 
-    /// Returns whether both images agree in every byte that affects how they run, and start the
-    /// same kernel. Two launches of them with the same arguments can then differ only by chance.
+    /// Returns whether the images agree in every byte that affects how they run, and have the same
+    /// kernel to run. Launches of the two with the same arguments can then differ only by chance.
     pub fn same_image(&self, other: &CompiledModule) -> bool {
         self.format == other.format
             && self.entry_kernel().symbol == other.entry_kernel().symbol
@@ -75,20 +76,20 @@ pub struct CompiledLaunch {
     pub threads: u32,
     /// Dynamic shared memory per block, bytes.
     pub shared_bytes: u32,
-    /// Number of blocks of a cluster, along x, that run one program of the grid; 1 means no
-    /// cluster.
+    /// Number of blocks in a cluster, along x. A cluster runs one program of the grid; 1 means that
+    /// there are no clusters.
     pub blocks_per_program: u32,
     /// Whether the whole grid must be resident at once (a cooperative launch).
     pub cooperative: bool,
     /// Value of each kernel parameter, in order.
     pub parameters: Vec<PassedValue>,
-    /// Device memory that each block of the grid needs besides its arguments.
+    /// Device memory that each block of the grid needs in addition to its arguments.
     pub scratch: Scratch,
     /// Compile-time constants by name, including those that decorators chose.
     pub constants: Vec<(String, Constant)>,
 }
 
-/// Device memory besides arguments.
+/// Device memory that a kernel needs in addition to its arguments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scratch {
     /// Bytes per block.
@@ -100,7 +101,7 @@ pub struct Scratch {
 /// The value of a parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum PassedValue {
-    /// An argument of the contract, by index.
+    /// An argument of the contract, given by its index.
     Argument(usize),
     /// A value that the compiler determined.
     Value(Constant),
@@ -120,7 +121,7 @@ pub enum PassedValue {
 pub enum Constant {
     Bool(bool),
     Int(i64),
-    /// An integer beyond the range of `i64`.
+    /// An integer beyond the range of a signed 64-bit integer.
     Unsigned(u64),
     Float(f64),
     Text(String),
@@ -131,7 +132,7 @@ pub enum Constant {
 pub struct CompileTimings {
     /// Total, including cache look-up and child process.
     pub total_ms: f64,
-    /// Compiler only; 0 for a cached image.
+    /// Time in the compiler only; 0 for a cached image.
     pub compiler_ms: f64,
 }
 
@@ -158,7 +159,7 @@ pub struct Param {
     pub bytes: u32,
     /// Offset in the parameter block, in bytes.
     pub offset: u32,
-    /// Fields of a structure that the contract names; `None` if they are unknown.
+    /// Layout of the structure's fields that the contract names. `None` if it is unknown.
     #[serde(default)]
     pub layout: Option<StructLayout>,
 }

@@ -32,18 +32,18 @@ pub enum CType {
     U64,
     /// `bool`.
     Bool,
-    /// A pointer; `pointee` is its element type.
+    /// A pointer. `pointee` is the type of the elements that it points to.
     Pointer {
-        /// Element type, if known.
+        /// Type of the elements. `None` if it is unknown.
         pointee: Option<Box<CType>>,
         is_const: bool,
     },
-    /// A structure or another type passed by value: its name, if known.
+    /// A structure or another type that is passed by value, with its name if the name is known.
     Aggregate(String),
-    /// The name of an enumeration. Its integer type is unknown.
+    /// An enumeration, with its name. Its integer type is unknown.
     Enumeration(String),
-    /// Integer bits of a known size and unknown signedness (PTX `.u32`/`.b32`).
+    /// An integer of known size and unknown signedness (PTX `.u32` or `.b32`).
     Integer,
-    /// A type with only a known size (machine code without names).
+    /// A type of which only the size is known, as in machine code without names.
     Unknown,
 }

@@ -1,12 +1,12 @@
-//! The part of CUB that device code uses. NVRTC rejects `cub/cub.cuh`, which includes algorithms of
-//! the host. It is therefore replaced by headers for the names that a source uses.
+//! The part of CUB that device code uses. NVRTC rejects `cub/cub.cuh`, because it includes host
+//! algorithms. It is therefore replaced by headers for the names that a source uses.
 
 use warpgauge_code::source::{Token, TokenKind};
 
 /// The header that includes all of CUB.
 pub(crate) const WHOLE: &str = "cub/cub.cuh";
 
-/// Names in CUB, and the headers that define them.
+/// Names in CUB, each with the header that defines it.
 pub(crate) const HEADERS: [(&str, &str); 30] = [
     ("BlockAdjacentDifference", "block/block_adjacent_difference"),
     ("BlockDiscontinuity", "block/block_discontinuity"),
@@ -40,7 +40,7 @@ pub(crate) const HEADERS: [(&str, &str); 30] = [
     ("ShuffleIndex", "util_ptx"),
 ];
 
-/// Operators that version 3 of CUB removed, and the replacements that its release notes name.
+/// Operators that version 3 of CUB removed, each with the replacement that its release notes name.
 pub(crate) const REMOVED: [(&str, &str); 5] = [
     ("Equality", "::cuda::std::equal_to<>"),
     ("Inequality", "::cuda::std::not_equal_to<>"),

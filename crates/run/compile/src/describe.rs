@@ -1,4 +1,4 @@
-//! Converts the contents of an image to [`KernelInfo`]: names, parameter types, resources.
+//! Converts the contents of an image to [`KernelInfo`]: names, parameter types, and resource usage.
 
 use std::collections::HashMap;
 
@@ -15,17 +15,17 @@ use warpgauge_model::Resources;
 pub(crate) struct Knowledge<'a> {
     /// Kernels of the source, for parameter names.
     pub source: &'a [SourceKernel],
-    /// Requested C++ name of each symbol.
+    /// C++ name that was requested for each symbol.
     pub expressions: HashMap<String, String>,
     /// Parameter types of each symbol, as the compiler resolved them.
     pub types: HashMap<String, Vec<CType>>,
-    /// Resource usage in the assembler's output.
+    /// Resource usage of each symbol, from the assembler's output.
     pub usage: HashMap<&'a str, Usage>,
     /// Names of the source's enumerations.
     pub enumerations: Vec<String>,
 }
 
-/// A parameter as the image describes it; only some images contain the type.
+/// A parameter as the image describes it. Only some images contain its type.
 struct Place {
     bytes: u32,
     offset: u32,
@@ -90,8 +90,8 @@ impl Knowledge<'_> {
         KernelInfo { name, symbol, params, resources }
     }
 
-    /// Returns the type from a symbol. A symbol does not distinguish enumerations from structures;
-    /// in PTX, a structure is an array of bytes.
+    /// Returns the type that a symbol contains. A symbol does not distinguish enumerations from
+    /// structures; in PTX, a structure is an array of bytes.
     fn seen(&self, given: CType, place: &Place) -> CType {
         match given {
             CType::Aggregate(name) if self.is_enumeration(&name, place) => CType::Enumeration(name),
@@ -122,7 +122,7 @@ impl Knowledge<'_> {
     }
 }
 
-/// Returns the type from a symbol or query, unless the image contradicts its size.
+/// Returns the type from a symbol or query, unless its size contradicts the image.
 fn fitting(told: Option<CType>, place: &Place) -> CType {
     let told = match told {
         None | Some(CType::Unknown) => return place.ctype.clone(),
@@ -134,7 +134,7 @@ fn fitting(told: Option<CType>, place: &Place) -> CType {
     }
 }
 
-/// Returns the size in bytes, if the type determines it.
+/// Returns the size of a type in bytes. Returns `None` if the type does not determine it.
 fn size_of(ctype: &CType) -> Option<u32> {
     match ctype {
         CType::I8 | CType::U8 | CType::Bool => Some(1),

@@ -6,16 +6,16 @@
 
 use warpgauge_model::{Diagnostic, Severity};
 
-/// Maximum length of a log, bytes.
+/// Maximum length of a log that is kept, bytes.
 pub(crate) const MAX_LOG_BYTES: usize = 256 << 10;
 
-/// Maximum number of messages.
+/// Maximum number of messages that are parsed from a log.
 const MAX_DIAGNOSTICS: usize = 256;
 
 /// Maximum length of a message, bytes.
 const MAX_MESSAGE_BYTES: usize = 2048;
 
-/// Reasons of the operating system why a file cannot be opened, at the end of a line.
+/// Reasons why the operating system cannot open a file. They are at the end of a message's line.
 const UNOPENED: [&str; 5] = [
     ": Permission denied",
     ": Operation not permitted",
@@ -42,8 +42,8 @@ fn without_reasons(log: String) -> String {
     log.split_inclusive('\n').map(line).collect()
 }
 
-/// Shortens a log to its maximum length; compilers put the first, decisive errors at the top. Also
-/// makes all messages about files that cannot be opened equal.
+/// Shortens a log to its maximum length. Compilers report the first, decisive errors at the top.
+/// Also gives all messages about files that cannot be opened the same text.
 pub(crate) fn bound_log(log: String) -> String {
     let mut log = without_reasons(log);
     if log.len() > MAX_LOG_BYTES {
@@ -54,7 +54,7 @@ pub(crate) fn bound_log(log: String) -> String {
     log
 }
 
-/// Returns the last character boundary of `text` at or before `at`.
+/// Returns the position of the last character boundary of `text` at or before `at`.
 pub(crate) fn boundary_before(text: &str, at: usize) -> usize {
     let at = at.min(text.len());
     (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
@@ -93,7 +93,8 @@ fn parse_line(line: &str) -> Option<Diagnostic> {
     Some(diagnostic(severity, file, line, column, message))
 }
 
-/// Parses a linker error. Drops the text before it, which names a temporary file of the compiler.
+/// Parses a linker error. Drops the text before it, which contains the name of a temporary file of
+/// the compiler.
 fn linker(line: &str) -> Option<Diagnostic> {
     let said = ["undefined reference to ", "multiple definition of ", "cannot find -l"];
     let at = said.iter().find_map(|text| line.find(text))?;
@@ -134,7 +135,8 @@ fn split_severity(line: &str) -> Option<(&str, Severity, &str)> {
     }
 }
 
-/// Parses `file(line)`, `file(line:column)`, `file:line:column`, `file:line` or only a name.
+/// Parses a location: `file(line)`, `file(line:column)`, `file:line:column`, `file:line` or only a
+/// name.
 fn place_of(place: &str) -> (Option<String>, Option<u32>, Option<u32>) {
     let named = |file: &str| (!file.is_empty()).then(|| file.to_owned());
     if let Some((file, numbers)) = place.strip_suffix(')').and_then(|p| p.rsplit_once('(')) {
@@ -185,8 +187,8 @@ fn diagnostic(
     Diagnostic { severity, file, line, column, message: message[..end].to_owned() }
 }
 
-/// Returns the column of a caret. The compiler quotes the source line, indented by two, and puts the
-/// caret below the position.
+/// Returns the column of a caret. The compiler quotes the source line, indented by two characters,
+/// and puts the caret on the next line.
 fn caret_column(following: &[&str]) -> Option<u32> {
     let caret = following
         .iter()
@@ -197,11 +199,12 @@ fn caret_column(following: &[&str]) -> Option<u32> {
     u32::try_from(column + 1).ok()
 }
 
-/// Beginning of the message about a missing header; its name in quotes follows.
+/// Beginning of the compiler's message about a missing header. The header's name and a quotation
+/// mark follow.
 pub(crate) const NO_FILE: &str = "cannot open source file \"";
 
-/// Returns whether a name can be that of a header that nvcc finds: a path below a directory of
-/// headers.
+/// Returns whether a name can be that of a header that nvcc finds, which is a path relative to a
+/// header directory.
 pub(crate) fn is_header(name: &str) -> bool {
     let part = |part: &str| {
         !part.is_empty()

@@ -1,4 +1,5 @@
-//! Listings of images: runs the tools that create them, and keeps the latest listings in memory.
+//! Assembly listings of images. This module runs the tools that create them, and keeps the latest
+//! listings in memory.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -13,19 +14,19 @@ use super::toolchain::Toolchain;
 use warpgauge_model::{FailureCode, ImageFormat};
 use warpgauge_turns::Owner;
 
-/// Maximum length of a listing, bytes; the rest is omitted.
+/// Maximum length of a listing, bytes. The rest is omitted.
 const MAX_LISTING_BYTES: u64 = 16 << 20;
 
 /// Maximum total length of the listings in memory, in bytes.
 const MAX_KEPT_BYTES: usize = 48 << 20;
 
-/// Time limit of one listing.
+/// Time limit for creating one listing.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Last line of an incomplete listing.
 const CUT: &str = "\n// the listing is longer; the rest is left out\n";
 
-/// An owner, and the hash of an image that the owner had listed.
+/// An owner, and the hash of an image that was listed for the owner.
 type Key = (Owner, blake3::Hash);
 
 /// Listings by key, the latest last.
@@ -79,13 +80,13 @@ impl Listings {
     }
 }
 
-/// Returns why listings are impossible here, or `None` if they are possible.
+/// Returns the reason why images of this format cannot be listed here, or `None` if they can.
 pub(super) fn missing(toolchain: &Toolchain, format: ImageFormat) -> Option<CompileError> {
     work(toolchain, &[], format).err()
 }
 
-/// Returns the work for an image, with the tool that lists it: `nvdisasm` reads only cubins, so fatbins
-/// need `cuobjdump`.
+/// Returns the task of listing an image, which includes the tool. `nvdisasm` reads only cubins, so
+/// fat binaries need `cuobjdump`.
 fn work(
     toolchain: &Toolchain,
     image: &[u8],

@@ -1,4 +1,5 @@
-//! State that all compilations share: toolchain, directories, headers, the child program.
+//! State that all compilations share: toolchain, directories, headers, and the program that runs as
+//! the child.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -19,27 +20,27 @@ use super::supervisor::Waiting;
 use super::toolchain::{NvrtcInstall, Toolchain};
 use warpgauge_model::Target;
 
-/// Minimum number of cores for a child to import Triton while another compiles. With fewer cores,
-/// the import would slow down the running compilation.
+/// Minimum number of CPU cores for a child to import Triton while another child compiles. With
+/// fewer cores, the import would slow down the running compilation.
 const CORES_FOR_BOTH: usize = 4;
 
 /// Time limit for unpacking headers.
 const UNPACK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// State that compilations share.
+/// State that all compilations share.
 pub(crate) struct Environment {
     program: PathBuf,
     run_dir: PathBuf,
     headers_dir: PathBuf,
     timeout: Duration,
     toolchain: Toolchain,
-    /// Architectures that a library does not support, so that it is not tried again.
+    /// Architectures that a library does not support. The library is not tried for them again.
     unsupported: Mutex<HashSet<(PathBuf, u32)>>,
     unpacked: Mutex<HashMap<PathBuf, Arc<OnceCell<()>>>>,
     spares: Arc<Spares>,
 }
 
-/// Header directories of a compilation.
+/// Header directories that a compilation searches.
 #[derive(Debug, Default)]
 pub(crate) struct Headers {
     pub directories: Vec<PathBuf>,
@@ -89,8 +90,8 @@ impl Environment {
         &self.toolchain
     }
 
-    /// Returns the libraries that may compile for a device, best first. There is at least one, or
-    /// an error.
+    /// Returns the libraries that may compile for a device, best first. Returns an error if there
+    /// are none.
     pub(crate) fn nvrtc_for(
         &self,
         target: &Target,
@@ -127,7 +128,8 @@ impl Environment {
         unsupported.insert((library.to_owned(), arch));
     }
 
-    /// Returns toolkit headers for a library: those installed with it, or its bundled ones.
+    /// Returns toolkit headers for a library: the headers that were installed with it, or its
+    /// bundled headers.
     pub(crate) fn headers_of(&self, install: &NvrtcInstall) -> Headers {
         if !install.include_dirs.is_empty() {
             return Headers::of_directories(&install.include_dirs);
@@ -143,7 +145,7 @@ impl Environment {
         }
     }
 
-    /// Makes a library unpack its bundled headers to `directory`, once.
+    /// Makes a library unpack its bundled headers to `directory`, unless they are already there.
     pub(crate) async fn unpack_headers(
         &self,
         install: &NvrtcInstall,
@@ -186,18 +188,19 @@ impl Environment {
         }
     }
 
-    /// Returns the time limit of a compilation: that of the request, within the configured bounds.
+    /// Returns the time limit of a compilation. It is the request's limit, within the configured
+    /// bounds.
     pub(crate) fn limit(&self, wanted: Option<Duration>) -> Duration {
         wanted.map_or(self.timeout, |wanted| wanted.max(LEAST_TIMEOUT).min(self.timeout))
     }
 
-    /// Sets the number of children with Triton that wait for the next kernel, from the first kernel
-    /// on.
+    /// Sets the number of children that have imported Triton and wait for the next kernel. They are
+    /// started after the first Triton kernel.
     pub(crate) fn keep_spares(&self, count: usize) {
         self.spares.want(count);
     }
 
-    /// Compiles with Triton in a waiting child or a new one.
+    /// Compiles with Triton in a waiting child, or in a new child if none waits.
     pub(crate) async fn ask_triton(
         &self,
         work: &TritonWork,
@@ -211,8 +214,8 @@ impl Environment {
                 None => None,
             };
             match waited {
-                // A child that waited for long may have lost its interpreter in the meantime, which
-                // the request did not cause.
+                // The interpreter of a child that has waited for long may have ended in the
+                // meantime. The request did not cause that.
                 None | Some(Ok(ChildReply { result: Outcome::Toolchain { .. }, .. })) => {
                     self.triton_child(work).await?.ask(task, timeout).await
                 }
@@ -230,7 +233,7 @@ impl Environment {
         }
     }
 
-    /// Starts a waiting child if there are too few.
+    /// Starts a child that waits for a kernel if there are too few.
     async fn replace_spare(&self, work: &TritonWork) {
         if !self.spares.is_short(work) {
             return;
@@ -280,7 +283,7 @@ impl Environment {
         let request = ChildRequest {
             protocol: PROTOCOL_VERSION,
             job_dir: job_dir.to_owned(),
-            // The parent enforces the limit of the wall clock.
+            // The parent enforces the wall-clock time limit.
             cpu_seconds: cpu_limit(timeout),
             work,
         };

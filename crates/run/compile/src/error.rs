@@ -14,14 +14,14 @@ use warpgauge_model::{Diagnostic, FailureCode};
 pub(crate) const REMEDY: &str =
     "run `warpgauge toolchain install`, or see `warpgauge toolchain show` for what was found";
 
-/// Reasons why a compilation produced no artifact. Callers that share a compilation share its
-/// error, so this type can be cloned.
+/// Reason why a compilation produced no artifact. Callers that share a compilation share its error,
+/// so this type can be cloned.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CompileError {
     /// The submitted code or its options are at fault.
     #[error("{}", .0.message)]
     Rejected(Box<CompileFailure>),
-    /// Not an error: the kernel has several configurations, and the caller must choose one.
+    /// Not a failure: the kernel has several configurations, and the caller must choose one.
     #[error(
         "the kernel is tuned over {} configurations: it is compiled for one of them when it is \
          evaluated, or when the contract gives all compile-time constants that are tuned",
@@ -39,7 +39,7 @@ pub enum CompileError {
     /// [`CompileError::Rejected`].
     #[error("it did not finish within {seconds} s and was stopped; {used}")]
     Timeout {
-        /// The limit.
+        /// The time limit, seconds.
         seconds: f64,
         /// Resources that the child had used.
         used: ProcessUsage,
@@ -50,7 +50,7 @@ pub enum CompileError {
     Crashed {
         /// Signal that ended the child; `None` if it exited by itself.
         signal: Option<i32>,
-        /// The child's output, bounded.
+        /// The child's output, up to a maximum length.
         log: String,
         /// Resources that the child had used.
         used: ProcessUsage,
@@ -78,12 +78,13 @@ fn describe_signal(signal: Option<i32>) -> String {
 }
 
 impl CompileError {
-    /// Returns a rejection of the code with a stable `code`.
+    /// Returns a rejection of the code. `code` is a stable error code.
     pub(crate) fn rejected(code: FailureCode, message: impl Into<String>) -> Self {
         Self::Rejected(Box::new(CompileFailure::new(code, message)))
     }
 
-    /// Converts a child's outcome that is not a result of the requested work.
+    /// Converts the outcome of a child that did not return the result of the requested work to an
+    /// error.
     pub(crate) fn of_outcome(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Rejected { code, log, diagnostics } => {
@@ -107,23 +108,23 @@ impl CompileError {
 pub struct CompileFailure {
     /// Stable code, e.g. `compilation_failed`, `unknown_kernel`.
     pub code: FailureCode,
-    /// Message for people.
+    /// Message that a person can read.
     pub message: String,
     /// Structured messages of the compiler.
     pub diagnostics: Vec<Diagnostic>,
-    /// Complete log of the compiler, bounded.
+    /// Complete log of the compiler, up to a maximum length.
     pub log: String,
 }
 
 impl CompileFailure {
-    /// Adds advice for the caller, to the message and as a note after the compiler's messages.
+    /// Adds advice for the caller to the message, and as a note after the compiler's messages.
     pub(crate) fn advise(&mut self, advice: &str) {
         self.message.push_str("; ");
         self.message.push_str(advice);
         self.diagnostics.push(Diagnostic::note(advice));
     }
 
-    /// Returns whether the compiler exceeded a limit or crashed, so that a retry would cost as much.
+    /// Returns whether the compiler exceeded a limit or crashed. A retry would then take as long.
     pub(crate) fn is_exceeded(&self) -> bool {
         matches!(
             self.code,
@@ -143,7 +144,7 @@ impl CompileFailure {
     }
 }
 
-/// Reasons why the compile stage could not be set up.
+/// Reason why the compile stage could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileSetupError {
     /// A directory could not be created or read.

@@ -1,5 +1,5 @@
-//! Classifies compilers that exceed limits or crash: the source is the cause, unless there is
-//! evidence against this machine.
+//! Classifies the ends of compilers that exceed limits or crash. The source counts as the cause,
+//! unless there is evidence that this machine is.
 
 use std::time::Duration;
 
@@ -9,8 +9,9 @@ use super::usage::{ProcessUsage, size};
 
 use warpgauge_model::FailureCode;
 
-/// A process that crashed with at least this percentage of its memory limit ran out of memory. The
-/// failed allocation was never mapped, and buffers grow by doubling.
+/// Share of the memory limit, in percent. A process that crashed while it used at least this share
+/// ran out of memory. The memory of the failed allocation was never mapped, and buffers grow by
+/// doubling.
 const NEAR_PERCENT: u64 = 50;
 
 const SIGHUP: i32 = 1;
@@ -23,8 +24,8 @@ const SIGXFSZ: i32 = 25;
 const REMEDY: &str = "simplify the code: templates, macros, unrolled loops and large initialisers \
                       need the most resources";
 
-/// Returns the memory of this machine or the limit of its control group, whichever is smaller, in
-/// bytes.
+/// Returns the size of this machine's memory or the memory limit of its control group, whichever is
+/// smaller, in bytes.
 fn machine_bytes() -> Option<u64> {
     let info = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -34,8 +35,8 @@ fn machine_bytes() -> Option<u64> {
     Some(group.map_or(total, |group| group.min(total)))
 }
 
-/// Converts the end of a compiler process to a rejection of the source that names the limit. Errors
-/// that this machine caused stay unchanged.
+/// Converts the end of a compiler process to a rejection of the source, with a message about the
+/// exceeded limit. Errors that this machine caused stay unchanged.
 pub(super) fn judged(error: CompileError, timeout: Duration) -> CompileError {
     let (code, message, log) = match error {
         CompileError::Timeout { seconds, used } => {
@@ -57,8 +58,8 @@ pub(super) fn judged(error: CompileError, timeout: Duration) -> CompileError {
     CompileError::Rejected(Box::new(CompileFailure { log, ..CompileFailure::new(code, message) }))
 }
 
-/// Returns the limit of a compilation that a signal indicates, or `None` if another process sent
-/// it.
+/// Returns the message about the limit that a signal indicates, or `None` if another process sent
+/// the signal.
 fn of_signal(
     signal: i32,
     used: &ProcessUsage,
@@ -77,9 +78,9 @@ fn of_signal(
             FailureCode::CompilerFileLimit,
             format!("the compiler wrote a file larger than the {} it may write", size(FILE_SIZE)),
         ),
-        // The system kills a process when memory runs out. Evidence is the system's count of such
-        // kills, or a large memory of the process. Several compilations share the memory, so none
-        // of them may use most of it.
+        // The system kills a process when memory runs out. The evidence is the system's count of
+        // such kills, or a large memory use of the process. Several compilations share the memory,
+        // so none of them may use most of it.
         SIGKILL => {
             let much = (ADDRESS_SPACE / 4).min(machine.unwrap_or(u64::MAX) / 2);
             if !used.starved && used.resident_bytes < much {

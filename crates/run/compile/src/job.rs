@@ -37,15 +37,15 @@ const ONLY_OF_NVRTC: [&str; 2] = ["in JIT mode", "when compiling with NVRTC"];
 pub struct CompileOptions {
     /// Whether to add line information, so that findings name source lines.
     pub lineinfo: bool,
-    /// Time limit of the request, if it has one. It is bounded by
-    /// [`LEAST_TIMEOUT`](super::limits::LEAST_TIMEOUT) and the configured time.
+    /// Time limit of the request, if the request has one. It is limited to the range from
+    /// [`LEAST_TIMEOUT`](super::limits::LEAST_TIMEOUT) to the configured time.
     pub timeout: Option<Duration>,
-    /// Owner on whose behalf the compilation runs and is queued.
+    /// Owner for whom the compilation is queued and run.
     pub owner: Owner,
-    /// Whether the request may leave the choice among several kernels of an image open.
+    /// Whether the request may leave open which of an image's kernels it means.
     pub any_kernel: bool,
-    /// `a` for code of this architecture only, `f` for code of its family. An option of the request
-    /// takes precedence.
+    /// Suffix of the architecture: `a` for code that runs only on this architecture, `f` for code
+    /// that runs on its family. An option of the request takes precedence.
     pub arch_suffix: Option<char>,
 }
 
@@ -135,7 +135,8 @@ fn check_name<'n>(field: &str, name: &'n str) -> Result<&'n str, CompileError> {
     Ok(name)
 }
 
-/// Returns the instances to compile. Each kernel name with template arguments is one of them.
+/// Returns the names of the template instances to compile. Each kernel name with template arguments
+/// is one of them.
 fn name_expressions(
     kernel: &KernelCode,
     kernel_name: Option<&str>,
@@ -146,7 +147,7 @@ fn name_expressions(
         return Err(CompileError::rejected(FailureCode::TooManyNameExpressions, message));
     }
     let mut names: Vec<String> = Vec::new();
-    // Parameters choose among overloads, and are not part of an instance.
+    // Parameter lists select overloads, and are not part of an instance's name.
     let launched = kernel.launched_kernels();
     let wanted = kernel_name.into_iter().chain(launched).filter(|name| name.contains('<'));
     let wanted = wanted.map(|name| name.split_once('(').map_or(name, |(instance, _)| instance));

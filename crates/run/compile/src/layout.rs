@@ -14,7 +14,7 @@ use super::demangle::{Type, demangle};
 /// Maximum number of structures in one compilation.
 const MAX_STRUCTURES: usize = 16;
 
-/// Maximum number of fields in the layouts of all parameters, since a source may have thousands of
+/// Maximum number of fields in the layouts of all parameters. A source may have thousands of
 /// kernels.
 const MAX_PLACED: usize = 1 << 16;
 
@@ -22,13 +22,13 @@ const TEMPLATE: &str = "__warpgauge_layout";
 const FIELD: &str = "__warpgauge_field";
 const PLAIN: &str = "__warpgauge_plain";
 
-/// How a compiler writes the offset of a field as a constant.
+/// Form in which the offset of a field is written as a constant.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Offset {
-    /// For NVRTC: before version 13 it lacks `__builtin_offsetof`, and later versions warn about
-    /// it.
+    /// The form for NVRTC. Before version 13 NVRTC lacks `__builtin_offsetof`, and later versions
+    /// warn about it.
     AddressOfNull,
-    /// For nvcc, whose host compiler accepts only this form.
+    /// The form for nvcc, whose host compiler accepts no other.
     Builtin,
 }
 
@@ -45,13 +45,13 @@ impl Offset {
 pub(crate) struct LayoutQueries<'a> {
     /// Paths of fields, such as `inner.scale`.
     paths: &'a [String],
-    /// Names of structures in C++.
+    /// C++ names of structures.
     structures: Vec<String>,
 }
 
 impl<'a> LayoutQueries<'a> {
     /// Returns the queries for the structures in the parameters of `kernels`, or `None` if there
-    /// are none.
+    /// are no structures.
     pub(crate) fn new(paths: &'a [String], kernels: &[KernelInfo]) -> Option<Self> {
         let mut structures: Vec<String> = Vec::new();
         for param in kernels.iter().flat_map(|kernel| kernel.params.iter().flatten()) {
@@ -64,7 +64,7 @@ impl<'a> LayoutQueries<'a> {
         (!paths.is_empty() && !structures.is_empty()).then_some(Self { paths, structures })
     }
 
-    /// Returns the text to append to a source.
+    /// Returns the queries as text to append to a source.
     pub(crate) fn suffix(&self, offset: Offset) -> String {
         let mut text = format!(
             "\n#line 1 \"warpgauge/layout.cuh\"\n\
@@ -84,8 +84,8 @@ impl<'a> LayoutQueries<'a> {
         text
     }
 
-    /// Returns the names of the instances whose symbols contain the answers. There is one for each
-    /// structure and field, since names of more than 1024 bytes are not read.
+    /// Returns the names of the template instances whose symbols contain the answers. There is one
+    /// for each structure and field, because names of more than 1024 bytes are not read.
     pub(crate) fn instances(&self) -> Vec<String> {
         let of_structure = |(index, name): (usize, &String)| {
             let align = format!("void (*)(char (*)[alignof({name})])");
@@ -97,7 +97,8 @@ impl<'a> LayoutQueries<'a> {
         self.structures.iter().enumerate().flat_map(of_structure).collect()
     }
 
-    /// Stores the layouts in the parameters of `kernels`. `symbols` include those of the instances.
+    /// Stores the layouts in the parameters of `kernels`. `symbols` must include the symbols of the
+    /// instances.
     pub(crate) fn answer<'s>(
         &self,
         symbols: impl Iterator<Item = &'s str>,
@@ -121,7 +122,7 @@ impl<'a> LayoutQueries<'a> {
         }
     }
 
-    /// Returns a structure's index, its alignment and one of its fields, decoded from a symbol.
+    /// Decodes a symbol. Returns a structure's index, its alignment and one of its fields.
     fn field(&self, symbol: &str) -> Option<(usize, u32, Field)> {
         let function = demangle(symbol).filter(|f| f.name.starts_with(TEMPLATE))?;
         let [Type::Value(index), Type::Value(path), whole, answer] =

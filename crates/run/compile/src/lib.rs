@@ -18,10 +18,9 @@
 //! # Life of a compilation
 //! 1. [`Compiler::compile`] looks into the cache. Concurrent requests of one owner for the same
 //! content share one compilation.
-//! 2. A permit bounds the number of children. Owners take turns.
-//! 2. A permit bounds the number of children, in fair turns between owners.
-//! 3. The child reads one request, confines itself to the toolchain and its own directory, compiles, and
-//!    writes one reply. The parent kills it at its deadline.
+//! 2. A permit limits the number of children. Owners take turns.
+//! 3. The child reads one request, confines itself to the toolchain and its own directory, compiles,
+//!    and writes one reply. The parent kills it at its deadline.
 //! 4. The parent reads kernels and parameters from the image, and stores the [`CompiledModule`].
 
 #![forbid(unsafe_code)]

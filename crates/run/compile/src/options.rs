@@ -1,8 +1,8 @@
 //! The compiler options that a caller may give.
 //!
-//! Only listed options are permitted; any other option is rejected by name. Options that make the
-//! compiler read or write files are rejected with the reason. Options of nvcc without a meaning for
-//! NVRTC (host code, linking) are dropped.
+//! Only listed options are permitted; any other option is rejected, and the error names it. Options
+//! that make the compiler read or write files are rejected with the reason. Options of nvcc that
+//! have no meaning for NVRTC (host code, linking) are dropped.
 
 use super::error::CompileError;
 use warpgauge_contract::Backend;
@@ -17,7 +17,7 @@ const MAX_OPTION_BYTES: usize = 4096;
 /// Options that passed the check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CheckedOptions {
-    /// Words for the compiler's command line.
+    /// Words to add to the compiler's command line.
     pub words: Vec<String>,
     /// Suffix of architecture-specific (`a`) or family-specific (`f`) code, if requested.
     pub arch_suffix: Option<char>,
@@ -25,21 +25,21 @@ pub(crate) struct CheckedOptions {
     pub lineinfo: bool,
 }
 
-/// The treatment of an option.
+/// How an option is handled.
 #[derive(Clone, Copy)]
 enum Action {
-    /// Passed to both compilers as `NAME` or `NAME=VALUE`.
+    /// The option is passed to both compilers as `NAME` or `NAME=VALUE`.
     Pass,
-    /// Passed to nvcc; has no meaning for NVRTC.
+    /// The option is passed to nvcc. It has no meaning for NVRTC.
     NvccOnly,
     Arch,
-    /// Requests line information.
+    /// The option requests line information.
     Lineinfo,
-    /// Contains options for the assembler.
+    /// The option contains options for the assembler.
     Ptxas,
-    /// Sets the number of threads of a compilation.
+    /// The option sets the number of threads of a compilation.
     Threads,
-    /// Rejected, with a reason.
+    /// The option is rejected, with this reason.
     Refuse(&'static str),
 }
 
@@ -56,7 +56,7 @@ enum Value {
 }
 
 struct Rule {
-    /// All spellings; the first is passed to the compiler.
+    /// All spellings of the option. The first is passed to the compiler.
     names: &'static [&'static str],
     value: Value,
     action: Action,
@@ -246,7 +246,7 @@ pub(crate) fn check(
     Ok(checked)
 }
 
-/// Returns the rule for a word, and the value if the word contains one.
+/// Returns the rule for a word of the command line, and the option's value if the word contains it.
 fn find(word: &str) -> Option<(&'static Rule, Option<&str>)> {
     let exact = RULES.iter().find(|rule| rule.names.contains(&word));
     if let Some(rule) = exact {
@@ -305,7 +305,7 @@ fn apply(
     Ok(())
 }
 
-/// Returns the option as it was given, joined with a value from the next word.
+/// Returns the option in the caller's spelling, joined with its value if that is the next word.
 fn word_of(word: &str, value: Option<&str>) -> String {
     match value {
         Some(value) if !word.contains('=') => format!("{word}={value}"),

@@ -30,7 +30,7 @@ pub(crate) struct Passthrough {
 }
 
 impl Passthrough {
-    /// Extracts the image of a request; `None` for CUDA source.
+    /// Extracts the image of a request. Returns `None` for CUDA source.
     pub(crate) fn new(
         kernel: &KernelCode,
         target: &Target,
@@ -124,7 +124,8 @@ fn check_ptx(ptx: &Ptx, target: &Target) -> Result<(), CompileError> {
         return Err(CompileError::rejected(FailureCode::InvalidPtx, message));
     };
     let device = target.architecture();
-    // `a` code runs only on its exact architecture, `f` code within its family.
+    // Code for `sm_NNa` runs only on its exact architecture, and code for `sm_NNf` within its
+    // family.
     let fits = match suffix {
         "" => arch <= device,
         "a" => arch == device,
@@ -187,7 +188,7 @@ fn machine_code(cubin: Cubin) -> Vec<KernelInfo> {
     cubin.kernels.into_iter().map(|k| knowledge.machine_code(k)).collect()
 }
 
-/// Checks a fatbin, finds the image that the driver would load, and describes its kernels.
+/// Checks a fat binary, finds the image that the driver would load, and describes its kernels.
 fn fatbin(
     image: &[u8],
     target: &Target,
@@ -229,7 +230,8 @@ fn fatbin(
     }
 }
 
-/// Returns the newest machine code that runs, or otherwise the newest PTX that can be compiled.
+/// Returns the newest machine code that runs on the device, or otherwise the newest PTX that can be
+/// compiled for it.
 fn choose<'a, 'b>(
     entries: &'b [FatbinEntry<'a>],
     device: u32,
@@ -257,8 +259,8 @@ fn contents(entries: &[FatbinEntry<'_>]) -> String {
     }
 }
 
-/// Describes a fatbin whose image cannot be read here. The driver will read it, so the caller must
-/// give the kernel name.
+/// Describes a fat binary whose image cannot be read here. The driver will read it, so the caller
+/// must give the kernel name.
 fn opaque(
     image: &[u8],
     entries: &[FatbinEntry<'_>],

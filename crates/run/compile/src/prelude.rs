@@ -8,14 +8,14 @@ use warpgauge_code::source::{Token, TokenKind, included_header, tokenize, withou
 
 pub(crate) const PRELUDE: &str = include_str!("prelude.cuh");
 
-/// File name of [`PRELUDE`] for the compiler.
+/// File name by which the compiler includes [`PRELUDE`].
 pub(crate) const PRELUDE_NAME: &str = "warpgauge/prelude.cuh";
 
 /// Name of the submitted source in diagnostics.
 pub(crate) const SOURCE_NAME: &str = "kernel.cu";
 
-/// Host headers that sources include out of habit. The prelude provides the parts that kernels
-/// need.
+/// Host headers that sources include although kernels need little of them. The prelude provides the
+/// parts that kernels need.
 pub(crate) const STUB_HEADERS: [&str; 47] = [
     "algorithm",
     "assert.h",
@@ -66,7 +66,8 @@ pub(crate) const STUB_HEADERS: [&str; 47] = [
     "vector_types.h",
 ];
 
-/// Headers for host code only. Kernels need none of their content, so they are empty.
+/// Headers that only host code needs. Kernels need none of their content, so they are replaced by
+/// empty files.
 pub(crate) const HOST_HEADERS: [&str; 235] = [
     "ATen/ATen.h",
     "ATen/Dispatch.h",
@@ -322,43 +323,44 @@ const PLAIN_HEADERS: [&str; 10] = [
 /// Definitions that a source needs in addition to its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Needs {
-    /// Names of the prelude that the source defines.
+    /// Names that the prelude would define, but the source defines itself.
     own: BTreeSet<String>,
-    /// Toolkit headers for types that the source uses without including them, e.g. `cuda_fp16.h`.
+    /// Toolkit headers that define types that the source uses, e.g. `cuda_fp16.h`, but does not
+    /// include.
     pub implied: Vec<&'static str>,
     /// Whether the source includes toolkit headers, so that header directories must be searched.
     pub includes_toolkit: bool,
     /// Whether the source includes headers that use libcu++.
     libcuxx: bool,
-    /// Whether the source declares a texture reference.
+    /// Whether the source declares a texture reference, which CUDA 12 removed.
     pub texture_reference: bool,
     /// Whether the source draws random numbers with cuRAND on the device.
     pub uses_curand: bool,
-    /// Names of namespace std that libcu++ provides.
+    /// Names in namespace std that the source uses and libcu++ provides.
     std_names: StdNames,
     /// The part of CUB that the source uses, if it includes `cub/cub.cuh`.
     cub: Option<String>,
 }
 
 impl Needs {
-    /// Returns whether a header of the lists above is empty for the source. `curand.h` is not empty
-    /// if the source uses `curand_kernel.h`, which needs its types.
+    /// Returns whether one of the headers listed above is empty for this source. `curand.h` is not
+    /// empty if the source uses `curand_kernel.h`, which needs its types.
     pub(crate) fn is_empty(&self, stub: &str) -> bool {
         !(self.uses_curand && stub == "curand.h")
     }
 
-    /// Returns the toolkit headers that are replaced, with the replacement text.
+    /// Returns the names of toolkit headers that are replaced, each with the text that replaces it.
     pub(crate) fn replaced_headers(&self) -> impl Iterator<Item = (&str, &str)> {
         self.cub.as_deref().map(|used| (cub::WHOLE, used)).into_iter()
     }
 
-    /// Returns whether header directories are needed.
+    /// Returns whether the compiler must search header directories.
     pub(crate) fn headers(&self) -> bool {
         self.includes_toolkit || !self.implied.is_empty() || !self.std_names.is_empty()
     }
 }
 
-/// Returns the definitions that a source needs.
+/// Returns the definitions that a source needs in addition to its text.
 pub(crate) fn needs_of(source: &str) -> Needs {
     let tokens = tokenize(source);
     let mut needs = Needs::default();
@@ -415,8 +417,8 @@ pub(crate) fn needs_of(source: &str) -> Needs {
     needs
 }
 
-/// Returns whether a name is defined: `typedef … NAME;`, `using NAME =`, `struct NAME`, `namespace NAME`,
-/// `TYPE NAME =`.
+/// Returns whether the source defines a name: `typedef … NAME;`, `using NAME =`, `struct NAME`,
+/// `namespace NAME`, `TYPE NAME =`.
 fn is_defined_here(code: &[Token<'_>], at: usize) -> bool {
     let before = at.checked_sub(1).map(|b| code[b]);
     let after = code.get(at + 1).map_or("", |t| t.text);
@@ -449,8 +451,8 @@ fn is_used_as_type(code: &[Token<'_>], at: usize) -> bool {
     is_word(after) || pointer || cast || (template_argument && closes)
 }
 
-/// Returns the lines before the source. The last line sets the line number, so that diagnostics
-/// have the numbers of the submitted source.
+/// Returns the lines to insert before the source. The last of them sets the line number, so that
+/// diagnostics show the line numbers of the submitted source.
 pub(crate) fn prefix(needs: &Needs, with_implied: bool) -> String {
     let mut text = String::new();
     for name in &needs.own {

@@ -15,7 +15,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Adds facts to `resources` that the image does not contain.
+    /// Adds facts to `resources` that the compiled image does not contain.
     pub(crate) fn complete(&self, resources: &mut Resources) {
         resources.spill_store_bytes = self.spill_stores;
         resources.spill_load_bytes = self.spill_loads;
@@ -23,7 +23,7 @@ impl Usage {
     }
 }
 
-/// Returns the usage by symbol.
+/// Returns the resource usage of each kernel, by symbol.
 pub(crate) fn usage(log: &str) -> HashMap<&str, Usage> {
     let mut found: HashMap<&str, Usage> = HashMap::new();
     let mut properties_of = None;

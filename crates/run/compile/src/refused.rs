@@ -1,5 +1,4 @@
-//! Remembers sources whose compilation exceeded a limit, and does not compile them again for some
-//! time.
+//! Remembers sources whose compilation exceeded a limit. They are not compiled again for some time.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -8,29 +7,29 @@ use std::time::{Duration, Instant};
 use super::cache::Key;
 use super::error::{CompileError, CompileFailure};
 
-/// Maximum number of entries.
+/// Maximum number of remembered sources.
 const MAX_KEPT: usize = 64;
 
-/// Maximum age of an entry. After this time, a machine that was busy may be idle.
+/// Time for which a source is remembered, because a busy machine may be idle later.
 const KEPT_FOR: Duration = Duration::from_secs(60);
 
-/// The entries, the latest last. Without them one request could compile such a source several
-/// times, each time up to the limit. A comparison does so, to check whether two images are the
-/// same.
+/// The remembered sources, the latest last. Without them one request could compile such a source
+/// several times, each time up to the limit. A comparison does so, to check whether two images are
+/// the same.
 #[derive(Default)]
 pub(super) struct Refused(Mutex<VecDeque<Entry>>);
 
 struct Entry {
     key: Key,
-    /// Time limit of the compilation.
+    /// Time limit that applied to the compilation.
     limit: Duration,
     at: Instant,
     failure: CompileFailure,
 }
 
 impl Refused {
-    /// Returns a source's recent error. Returns `None` if the caller's time limit is longer, so
-    /// that it compiles again.
+    /// Returns a source's recent error. Returns `None` if the caller's time limit is longer than
+    /// the limit that applied then, so that the source is compiled again.
     pub(super) fn find(&self, key: &Key, limit: Duration, now: Instant) -> Option<CompileError> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|entry| now.saturating_duration_since(entry.at) < KEPT_FOR);
@@ -46,7 +45,7 @@ impl Refused {
         }
     }
 
-    /// Remembers any rejection of a source.
+    /// Remembers a source's error, whatever the reason of the rejection.
     pub(super) fn keep(&self, key: &Key, limit: Duration, error: &CompileError, now: Instant) {
         let CompileError::Rejected(failure) = error else { return };
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,11 +10,11 @@ use warpgauge_model::{FailureCode, nearest};
 /// Maximum number of kernels that an error lists.
 const MAX_LISTED: usize = 50;
 
-/// The kernel of an image that a request needs.
+/// Specifies which kernel of an image a request needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub name: Option<&'a str>,
-    /// Whether the first of several kernels is accepted without a name.
+    /// Whether, without a name, the first of several kernels is accepted.
     pub any: bool,
 }
 
@@ -31,9 +31,9 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Returns the name in the cache key. If any kernel is accepted, the image has another content
-    /// address, since an evaluation must not run the first of several kernels. No request can use
-    /// this key as a name, since names with control characters are rejected.
+    /// Returns the name for the cache key. If any kernel is accepted, the image has another content
+    /// address, because an evaluation must not run the first of several kernels. No request can
+    /// name this key, because names with control characters are rejected.
     pub(crate) fn key(self) -> Option<&'a str> {
         if self.any { self.name.or(Some("\0")) } else { self.name }
     }
@@ -75,7 +75,7 @@ fn select(
     let rules: [&dyn Fn(&KernelInfo) -> bool; 5] = [
         &|k| k.symbol == wanted,
         &|k| squeezed(&k.name) == wanted,
-        // With parameters, which distinguish overloads.
+        // The name includes parameters, which distinguish overloads.
         &|k| {
             let whole = with_parameters(&k.symbol).filter(|_| wanted.ends_with(')'));
             whole.is_some_and(|whole| squeezed(&whole) == const_behind(&wanted))
@@ -136,7 +136,7 @@ fn no_kernel(source: &[SourceKernel]) -> CompileError {
     CompileError::rejected(FailureCode::NoKernel, message)
 }
 
-/// Lists names of kernels, with the symbol if two names are equal.
+/// Lists names of kernels. If two names are equal, the symbols are included.
 fn listed(kernels: &[KernelInfo]) -> String {
     let same = |name: &str| kernels.iter().filter(|k| k.name == name).count() > 1;
     let shown = |k: &KernelInfo| {

@@ -2,8 +2,8 @@
 //!
 //! The symbol of a template that is instantiated with the type of a kernel contains that type. The
 //! template below is therefore appended to the source, and an instance for each kernel is requested
-//! by name. The demangled symbol of the instance contains the parameter types, with typedefs and
-//! macros resolved.
+//! by name. The demangled symbol of the instance contains the parameter types, in which typedefs
+//! and macros are resolved.
 
 use super::ctype::CType;
 use super::demangle::{Type, demangle};
@@ -13,8 +13,8 @@ pub(crate) const MAX_PROBES: usize = 64;
 
 const TEMPLATE: &str = "__warpgauge_signature";
 
-/// Returns the text to append to a source. It begins on a new line, since the source may end with a
-/// comment.
+/// Returns the text to append to a source. It begins on a new line, because the source may end with
+/// a comment.
 pub(crate) fn suffix() -> String {
     format!(
         "\n#line 1 \"warpgauge/signature.cuh\"\n\
@@ -22,14 +22,15 @@ pub(crate) fn suffix() -> String {
     )
 }
 
-/// Returns the name expression that queries the type of `kernel` (a C++ name, with template arguments).
+/// Returns the name expression that queries the type of `kernel`, which is a C++ name with template
+/// arguments.
 pub(crate) fn probe(kernel: &str) -> String {
     format!("{TEMPLATE}<decltype(&{kernel})>")
 }
 
 /// Returns the text to append to a source for a compiler without name expressions. It contains
-/// explicit, numbered instances of the template for `kernels`, and references that keep `instances`
-/// in the image.
+/// explicit, numbered instances of the template for `kernels`, and references that make the
+/// compiler emit `instances`.
 pub(crate) fn numbered_suffix(kernels: &[&str], instances: &[String]) -> String {
     let mut text = format!(
         "\n#line 1 \"warpgauge/signature.cuh\"\n\
@@ -46,7 +47,7 @@ pub(crate) fn numbered_suffix(kernels: &[&str], instances: &[String]) -> String 
     text
 }
 
-/// Returns the number and parameter types in the symbol of a numbered instance.
+/// Decodes the symbol of a numbered instance. Returns its number and the kernel's parameter types.
 pub(crate) fn numbered_answer(symbol: &str) -> Option<(usize, Vec<CType>)> {
     let function = demangle(symbol).filter(|f| f.name.starts_with(TEMPLATE))?;
     let [Type::Value(at), kernel] = function.template_args.as_slice() else { return None };
@@ -59,7 +60,7 @@ pub(crate) fn is_probe(symbol: &str) -> bool {
     symbol.contains(TEMPLATE)
 }
 
-/// Returns the parameter types in the symbol of a query.
+/// Returns the parameter types that the symbol of a query contains.
 pub(crate) fn answer(symbol: &str) -> Option<Vec<CType>> {
     let function = demangle(symbol)?;
     let params = function.template_args.first()?.function_params()?;

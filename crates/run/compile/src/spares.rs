@@ -1,5 +1,5 @@
-//! Spare children that have imported Triton and wait for a kernel, so that the next kernel starts
-//! at once.
+//! Spare children that have imported Triton and wait for a kernel, so that a compilation starts at
+//! once.
 //!
 //! Each child compiles one kernel and ends, so that a submission cannot affect the interpreter of
 //! another.
@@ -19,12 +19,12 @@ pub(crate) struct Spares {
 }
 
 impl Spares {
-    /// Sets how many children to keep from now on.
+    /// Sets the number of children to keep.
     pub(crate) fn want(&self, count: usize) {
         self.wanted.store(count, Ordering::Relaxed);
     }
 
-    /// Returns a living child that is prepared for this work.
+    /// Returns a running child that has been prepared for this work.
     pub(crate) fn take(&self, work: &TritonWork) -> Option<Waiting> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(at) = waiting.iter().position(|(ready, _)| ready == work) {
@@ -43,7 +43,8 @@ impl Spares {
         ready < self.wanted.load(Ordering::Relaxed)
     }
 
-    /// Keeps a child. If there are too many, children for other work are dropped first.
+    /// Stores a waiting child. If there are too many, children that were prepared for other work
+    /// are dropped first.
     pub(crate) fn keep(&self, work: TritonWork, spare: Waiting) {
         let wanted = self.wanted.load(Ordering::Relaxed);
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);

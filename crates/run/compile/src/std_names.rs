@@ -1,13 +1,13 @@
-//! Names of namespace std that the prelude provides from libcu++, NVIDIA's standard library for the
+//! Names in namespace std that the prelude provides from libcu++, NVIDIA's standard library for the
 //! device.
 //!
-//! Only the names that a source uses are provided, since each header costs compilation time.
+//! Only the names that a source uses are provided, because each header costs compilation time.
 
 use std::collections::BTreeSet;
 
 use warpgauge_code::source::{Token, TokenKind};
 
-/// Headers of libcu++ (`cuda/std/…`), and the names that each provides.
+/// Headers of libcu++ (`cuda/std/…`), each with the names that it provides.
 const HEADERS: [(&str, &[&str]); 14] = [
     (
         "algorithm",
@@ -217,10 +217,11 @@ const HEADERS: [(&str, &[&str]); 14] = [
     ),
 ];
 
-/// Names that libcu++ itself declares in namespace std, for structured bindings.
+/// Names that libcu++ itself declares in namespace std, because structured bindings need them
+/// there.
 const DECLARED: [&str; 2] = ["tuple_element", "tuple_size"];
 
-/// Names of namespace std that a source uses and libcu++ provides.
+/// Names in namespace std that a source uses and libcu++ provides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct StdNames(BTreeSet<(&'static str, &'static str)>);
 
@@ -247,7 +248,7 @@ impl StdNames {
         Self(names)
     }
 
-    /// Returns all names.
+    /// Returns all names that libcu++ provides.
     #[cfg(test)]
     pub(crate) fn all() -> Self {
         let of_header = |(header, names): &(&'static str, &'static [&'static str])| {
@@ -257,7 +258,7 @@ impl StdNames {
         Self(HEADERS.iter().flat_map(of_header).collect())
     }
 
-    /// Returns the names themselves.
+    /// Returns the names without their headers.
     #[cfg(test)]
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|(_, name)| *name)
@@ -283,7 +284,8 @@ impl StdNames {
     }
 }
 
-/// Returns the header and the name, if libcu++ provides it and the prelude does not.
+/// Returns the header that provides a name, and the name. Returns `None` if libcu++ does not
+/// provide the name or the prelude does.
 fn known(name: &str) -> Option<(&'static str, &'static str)> {
     HEADERS.iter().find_map(|(header, names)| {
         let at = names.binary_search(&name).ok()?;

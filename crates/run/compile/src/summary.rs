@@ -3,7 +3,7 @@
 use super::limits::ADDRESS_SPACE;
 use warpgauge_model::{Diagnostic, FailureCode, Severity};
 
-/// Returns the first error in one line.
+/// Summarises the first error of a compilation in one line.
 pub(crate) fn summary(code: &FailureCode, diagnostics: &[Diagnostic], log: &str) -> String {
     match code {
         FailureCode::CompilerOutOfMemory => {

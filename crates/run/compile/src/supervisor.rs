@@ -1,4 +1,5 @@
-//! The parent's side of a compile child: starts it, sends the request, waits, and kills it.
+//! The parent's side of a compile child. It starts the child, sends the request, waits for the
+//! reply, and kills the child.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,7 +18,7 @@ use super::usage::{ProcessUsage, kills_for_memory};
 use warpgauge_sandbox::child::{Child, PreparedChild, Streams};
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Hidden subcommand of the program.
+/// Hidden subcommand of the program that runs as the compile child.
 pub(crate) const SUBCOMMAND: &str = "__compile";
 
 /// Maximum length of a child's output that is kept, in bytes.
@@ -29,8 +30,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Maximum time to wait for the end of a killed child.
 const REAP_WITHIN: Duration = Duration::from_secs(5);
 
-/// Runs one request in a new child. The child and all processes that it started are gone when this
-/// returns or is dropped.
+/// Runs one request in a new child. When the future ends or is dropped, the child and all processes
+/// that it started have ended.
 pub(crate) async fn run(
     program: &Path,
     request: &ChildRequest,
@@ -40,7 +41,7 @@ pub(crate) async fn run(
     child.ask_within(request, timeout).await
 }
 
-/// A child that has received its preparation request, and waits for its task.
+/// A child that has received its preparation request and waits for its task.
 pub(crate) struct Waiting {
     child: Running,
     // Declared after the child, which may use the directory until it ends.
@@ -48,7 +49,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Starts a child. `request` is its preparation, with the job's private directory.
+    /// Starts a child. `request` contains its preparation and the job's private directory.
     pub(crate) async fn start(
         program: &Path,
         request: &ChildRequest,
@@ -65,8 +66,8 @@ impl Waiting {
         self.child.child.is_running()
     }
 
-    /// Sends the task. The child and all processes that it started are gone when this returns or is
-    /// dropped.
+    /// Sends the task. When the future ends or is dropped, the child and all processes that it
+    /// started have ended.
     pub(crate) async fn ask(
         self,
         question: &impl Serialize,
@@ -76,7 +77,7 @@ impl Waiting {
     }
 }
 
-/// Records the peak usage of a process. Runs until the caller drops the future.
+/// Records the peak resource usage of a process. Runs until the caller drops the future.
 async fn watch(process: i32, used: &mut ProcessUsage) -> std::convert::Infallible {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     loop {
@@ -85,7 +86,7 @@ async fn watch(process: i32, used: &mut ProcessUsage) -> std::convert::Infallibl
     }
 }
 
-/// Like [`run`], for callers outside of an asynchronous runtime.
+/// Like [`run`], for callers outside an asynchronous runtime.
 pub(crate) fn run_blocking(
     program: &Path,
     request: &ChildRequest,
@@ -103,7 +104,7 @@ pub(crate) fn run_blocking(
 
 struct Running {
     child: Child,
-    /// The system's number of out-of-memory kills at the start of the child.
+    /// Number of out-of-memory kills that the system reported when the child was started.
     kills: u64,
     socket: UnixStream,
 }
@@ -142,7 +143,7 @@ impl Running {
         Ok(Self { child, kills: kills_for_memory(), socket: UnixStream::from_std(ours)? })
     }
 
-    /// Sends the request and receives the reply. Meanwhile drains the child's output.
+    /// Sends the request and receives the reply. Reads the child's output in the meantime.
     async fn ask(
         &mut self,
         question: &impl Serialize,
@@ -174,7 +175,8 @@ impl Running {
         Err(io::Error::new(error.kind(), output))
     }
 
-    /// Returns the child's process number, or an unused number if its end was already waited for.
+    /// Returns the child's process id, or an unused number if the parent has already waited for its
+    /// end.
     fn process(&self) -> i32 {
         self.child.id().map_or(-1, rustix::process::Pid::as_raw_pid)
     }
@@ -191,7 +193,7 @@ impl Running {
         let _ = self.child.ended_within(REAP_WITHIN).await;
     }
 
-    /// Returns why the child ended without a reply.
+    /// Returns the error that explains why the child ended without a reply.
     async fn explain(&mut self, error: &io::Error, mut used: ProcessUsage) -> CompileError {
         let log = error.to_string();
         used.grow(self.used());

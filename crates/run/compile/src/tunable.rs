@@ -1,4 +1,4 @@
-//! Kernels with several configurations, one of which is compiled.
+//! Kernels with several configurations, of which one is compiled.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ pub struct Tunable {
     pub configurations: Vec<Configuration>,
     /// Number of configurations before pruning.
     pub configurations_in_all: u32,
-    /// Indices of arguments that must be zero before each launch.
+    /// Indices of the arguments that must be set to zero before each launch.
     #[serde(default)]
     pub reset_to_zero: Vec<usize>,
-    /// Indices of arguments that must be restored before each launch.
+    /// Indices of the arguments whose content must be restored before each launch.
     #[serde(default)]
     pub restore_value: Vec<usize>,
 }
@@ -34,7 +34,7 @@ pub struct Configuration {
     pub num_stages: u32,
     /// Blocks per cluster.
     pub num_ctas: u32,
-    /// Maximum number of registers per thread, if limited.
+    /// Maximum number of registers per thread. `None` means no limit.
     #[serde(default)]
     pub maxnreg: Option<u32>,
 }

@@ -1,11 +1,11 @@
-//! Resource usage of a process: processor time and memory, as the system reports them.
+//! Resource usage of a process: processor time and memory, as the operating system reports them.
 
 use std::fmt;
 
-/// Ticks per second in `/proc/*/stat`; equal on every Linux.
+/// Clock ticks per second in `/proc/*/stat`; the same on every Linux.
 const TICKS: f64 = 100.0;
 
-/// Resource usage of a compilation when it was last read.
+/// Resource usage of a compilation at the last reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ProcessUsage {
     /// Processor time, seconds.
@@ -30,15 +30,15 @@ impl fmt::Display for ProcessUsage {
 }
 
 impl ProcessUsage {
-    /// Returns the current usage of a process. For a process that has ended but was not waited for,
-    /// the processor time is still available.
+    /// Returns the current usage of a process. The processor time is available even if the process
+    /// has ended but was not waited for.
     pub(crate) fn of(process: i32) -> Self {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/{process}/{name}"));
         let (stat, status) = (read("stat").unwrap_or_default(), read("status").unwrap_or_default());
         Self { cpu_s: cpu_seconds(&stat), ..memory(&status) }
     }
 
-    /// Replaces each value with the larger of the two.
+    /// Replaces each value with the larger of the two usages' values.
     pub(crate) fn grow(&mut self, other: Self) {
         self.cpu_s = self.cpu_s.max(other.cpu_s);
         self.resident_bytes = self.resident_bytes.max(other.resident_bytes);
@@ -47,8 +47,8 @@ impl ProcessUsage {
     }
 }
 
-/// Returns the user and system time of the process and the children that it waited for, from
-/// `/proc/*/stat`.
+/// Returns the processor time of a process and of the children that it waited for, in user and
+/// system mode, from `/proc/*/stat`.
 fn cpu_seconds(stat: &str) -> f64 {
     // The second field is a name in brackets, which may contain anything; the state follows it.
     let Some((_, rest)) = stat.rsplit_once(')') else { return 0.0 };
@@ -69,8 +69,8 @@ fn memory(status: &str) -> ProcessUsage {
     }
 }
 
-/// Returns the number of processes that the system has killed for lack of memory, on this machine
-/// plus in this control group.
+/// Returns the number of processes that the system has killed for lack of memory: those on this
+/// machine plus those in this control group.
 pub(crate) fn kills_for_memory() -> u64 {
     let count = |path: &str| {
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -81,7 +81,7 @@ pub(crate) fn kills_for_memory() -> u64 {
     count("/proc/vmstat").saturating_add(count("/sys/fs/cgroup/memory.events"))
 }
 
-/// Formats a size for people.
+/// Formats a size for people to read.
 pub(crate) fn size(bytes: u64) -> String {
     if bytes < 1 << 30 {
         format!("{:.0} MiB", bytes as f64 / f64::from(1 << 20))

@@ -16,7 +16,8 @@ const SURFACE: c_uint = 2;
 const DEVICE: c_uint = 2;
 const ARRAY: c_uint = 3;
 
-/// Maximum number of bytes that one copy sets to zero. A copy has at least one row.
+/// Maximum number of bytes that one copy sets to zero. A copy writes at least one row, even if the
+/// row is larger.
 const WIPE_BYTES: u64 = 16 << 20;
 
 /// `CUDA_ARRAY3D_DESCRIPTOR`.
@@ -56,7 +57,7 @@ struct CopySide {
     height: usize,
 }
 
-/// A range of rows of one or more slices.
+/// A range of rows in one or more slices of an array.
 struct Rows {
     y: u64,
     z: u64,
@@ -64,11 +65,11 @@ struct Rows {
     depth: u64,
 }
 
-/// A CUDA array. Dropping it sets its content to zero and frees it.
+/// A CUDA array. Dropping it sets its content to zero and frees the array.
 pub struct DeviceArray {
     handle: *mut c_void,
     grid: TexelGrid,
-    /// Memory for the zeros that are written before the array is freed.
+    /// Memory that contains the zeros to write before the array is freed.
     zeros: DeviceBuffer,
     context: Context,
 }
@@ -80,7 +81,7 @@ pub struct SurfaceObject {
     context: Context,
 }
 
-/// Entry points for arrays.
+/// Entry points of the driver for arrays.
 struct Entries {
     destroy: unsafe extern "C" fn(*mut c_void) -> c_int,
     copy: unsafe extern "C" fn(*const CopyDescription, CUstream) -> c_int,
@@ -156,18 +157,20 @@ impl DeviceArray {
         Ok(Self { handle, grid: grid.clone(), zeros, context: context.clone() })
     }
 
-    /// Queues filling the array with the rows of a tensor, which are contiguous in memory from
+    /// Queues a copy of a tensor's rows to the array. The rows are contiguous in memory from
     /// `address` on.
     ///
     /// # Errors
+    ///
     /// Returns the driver's error.
     pub fn fill_from(&self, address: u64, stream: &Stream) -> Result<(), DeviceError> {
         self.copy(address, &self.whole(), true, stream.handle)
     }
 
-    /// Queues writing the rows of the array contiguously to memory, from `address` on.
+    /// Queues a copy of the array's rows to memory. The rows become contiguous from `address` on.
     ///
     /// # Errors
+    ///
     /// Returns the driver's error.
     pub fn write_to(&self, address: u64, stream: &Stream) -> Result<(), DeviceError> {
         self.copy(address, &self.whole(), false, stream.handle)
@@ -220,7 +223,7 @@ impl DeviceArray {
         self.context.api().check(result, "copy between a tensor and its CUDA array")
     }
 
-    /// Sets the content to zero, and waits for the end.
+    /// Sets the content to zero, and waits until that is done.
     fn wipe(&self) -> Result<(), DeviceError> {
         let api = self.context.api();
         let (address, bytes) = (self.zeros.address(), self.zeros.len());
@@ -244,8 +247,8 @@ impl DeviceArray {
 
 impl Drop for DeviceArray {
     fn drop(&mut self) {
-        // The driver reuses freed memory without clearing it. Failures mean that the context is
-        // lost and its memory with it.
+        // The driver reuses freed memory without clearing it. A failure means that the context and
+        // its memory are lost.
         if self.context.synchronize().is_ok() {
             let _ = self.wipe();
         }

@@ -3,15 +3,15 @@
 use super::support::Support;
 use super::{Context, DeviceError, PinnedBuffer, Stream};
 
-/// Time limit for the device's wait for the host, nanoseconds. Only a host process that died or was
-/// stopped exceeds this time.
+/// Maximum time for which the device waits for the host, nanoseconds. The wait is longer only if
+/// the host process died or was stopped.
 const PATIENCE_NS: u64 = 2_000_000_000;
 
-/// Time for which the device is idle after the host has released it, nanoseconds. On an H200 the
-/// times of short kernels vary half as much with 8 µs as with none.
+/// Time for which the device stays idle after the host has released it, nanoseconds. On an H200 the
+/// times of short kernels vary half as much with 8 µs as without idle time.
 const QUIET_NS: u32 = 8_000;
 
-/// Indices of the words that host and device share, on separate cache lines.
+/// Indices of the words that host and device share. They are on separate cache lines.
 const ARRIVED: usize = 0;
 const RELEASED: usize = 64;
 
@@ -21,14 +21,15 @@ const RELEASED: usize = 64;
 /// launch is then only that of the launch, without the driver call.
 pub struct BlockingKernel {
     page: PinnedBuffer,
-    /// Value that releases the kernel that was launched last.
+    /// Value that releases the most recently launched kernel.
     generation: u32,
 }
 
 impl BlockingKernel {
-    /// Creates a blocking kernel that is not launched yet.
+    /// Creates a blocking kernel without launching it.
     ///
     /// # Errors
+    ///
     /// Returns the driver's error.
     pub fn new(context: &Context) -> Result<Self, DeviceError> {
         Ok(Self { page: PinnedBuffer::new(context, 4 * (RELEASED + 1))?, generation: 0 })

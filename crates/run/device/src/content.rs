@@ -1,4 +1,4 @@
-//! Describes, writes and checks the content of memory; one launch handles many ranges.
+//! Describes, writes and checks the content of memory. One launch handles many ranges.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -6,7 +6,7 @@ use super::launch::{LaunchShape, Params};
 use super::support::{InitParams, Support};
 use super::{DeviceError, Stream};
 
-/// Maximum number of ranges of one launch: `CONTENTS` in support.cu.
+/// Maximum number of ranges that one launch handles: `CONTENTS` in support.cu.
 pub(super) const TOGETHER: usize = 8;
 
 /// Minimum number of bytes that a thread writes or checks.
@@ -23,25 +23,26 @@ pub struct RangeContent {
 }
 
 impl RangeContent {
-    /// Describes the elements of a tensor from `first` on (a multiple of 4), in `bytes` bytes of
-    /// memory at an address that is a multiple of 16.
+    /// Describes a part of a tensor as the content of memory. The part starts with the element
+    /// `first`, a multiple of 4. It fills `bytes` bytes of memory at an address that is a multiple
+    /// of 16.
     pub fn tensor(params: InitParams, first: u64, (address, bytes): (u64, usize)) -> Self {
         Self { address, bytes: bytes as u64, first, params }
     }
 
-    /// Describes a pattern of eight bytes (the lowest first), repeated.
+    /// Describes content that repeats a pattern of eight bytes, the lowest byte first.
     pub fn repeated(pattern: u64, (address, bytes): (u64, usize)) -> Self {
         Self { address, bytes: bytes as u64, first: 0, params: InitParams::repeated(pattern) }
     }
 
-    /// Describes one byte, repeated.
+    /// Describes content in which every byte has the same value.
     pub fn byte(value: u8, range: (u64, usize)) -> Self {
         Self::repeated(u64::from_ne_bytes([value; 8]), range)
     }
 }
 
-/// Mirrors `Contents` in support.cu: ranges, and for each range the number of the first block after
-/// its blocks.
+/// Mirrors `Contents` in support.cu. It contains ranges and, for each range, the number of the
+/// first block that handles the next range.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct RangeContents {
@@ -50,8 +51,8 @@ pub struct RangeContents {
 }
 
 impl RangeContents {
-    /// Combines at most [`TOGETHER`] ranges. `blocks` returns the number of blocks for a number of
-    /// threads. Also returns the total number of blocks.
+    /// Combines at most [`TOGETHER`] ranges. `blocks` converts a number of threads to a number of
+    /// blocks. Also returns the total number of blocks.
     pub fn new(contents: &[RangeContent], blocks: impl Fn(u64) -> u32) -> (Self, u32) {
         let mut all = Self { of: [RangeContent::zeroed(); TOGETHER], ends: [u32::MAX; TOGETHER] };
         let mut end = 0;
@@ -64,9 +65,10 @@ impl RangeContents {
 }
 
 impl Support {
-    /// Queues writing all described content.
+    /// Queues writing the content of all described ranges.
     ///
     /// # Errors
+    ///
     /// Returns the driver's error.
     pub fn write(&self, contents: &[RangeContent], stream: &Stream) -> Result<(), DeviceError> {
         for contents in contents.chunks(TOGETHER) {
@@ -75,8 +77,8 @@ impl Support {
         Ok(())
     }
 
-    /// Queues a kernel for at most [`TOGETHER`] ranges. `cells` is the address for its findings, if
-    /// it has any.
+    /// Queues a kernel that handles at most [`TOGETHER`] ranges. `cells` is the address to which it
+    /// writes its findings, if it has any.
     pub(super) fn launch_on(
         &self,
         symbol: &str,
@@ -86,7 +88,7 @@ impl Support {
     ) -> Result<(), DeviceError> {
         let (all, blocks) = RangeContents::new(contents, |threads| self.spread(threads).grid[0]);
         let mut arguments = Params::new();
-        // Addresses in the ranges are absolute.
+        // The ranges contain absolute addresses.
         arguments.push_address(0).push(bytemuck::bytes_of(&all));
         if let Some(cells) = cells {
             arguments.push_address(cells);

@@ -60,7 +60,7 @@ impl Driver {
         // SAFETY: writes one size_t.
         let result = unsafe { (self.api.device_memory)(&mut memory_bytes, device) };
         self.api.check(result, "query the size of device memory")?;
-        // Clocks are deprecated attributes; the value is 0 if the driver lacks them.
+        // The attributes for clocks are deprecated. The value is 0 if the driver lacks them.
         let clock = |which| self.attribute(device, which).unwrap_or(0);
         Ok(DeviceInfo {
             ordinal,
@@ -169,7 +169,7 @@ impl Driver {
     }
 }
 
-/// The context of a device, current on the thread that holds it.
+/// The context of a device. It is current on the thread that holds it.
 ///
 /// It exists until the process ends. A worker uses one context for its whole life, and releasing a
 /// context whose work never ends would hang.
@@ -194,9 +194,10 @@ impl Context {
         &self.reserve
     }
 
-    /// Waits for all work of the context.
+    /// Waits until all work of the context has ended.
     ///
     /// # Errors
+    ///
     /// Returns the fault that made the context unusable, if there is one.
     pub fn synchronize(&self) -> Result<(), DeviceError> {
         // SAFETY: no arguments.
@@ -216,9 +217,10 @@ impl Context {
         Ok((free as u64, total as u64))
     }
 
-    /// Returns the driver's limit of the stack size per thread, bytes.
+    /// Returns the driver's current limit on the stack size of a thread, bytes.
     ///
     /// # Errors
+    ///
     /// Returns the driver's error.
     pub fn stack_limit_bytes(&self) -> Result<u64, DeviceError> {
         let mut bytes = 0usize;
@@ -228,10 +230,10 @@ impl Context {
         Ok(bytes as u64)
     }
 
-    /// Marks the beginning of the range that a profiler around this process records, if there is
-    /// one.
+    /// Marks the beginning of the range that a profiler records, if this process runs under one.
     ///
     /// # Errors
+    ///
     /// Returns the driver's error.
     pub fn start_profiler(&self) -> Result<(), DeviceError> {
         let Some(start) = self.api.profiler_start else { return Ok(()) };
@@ -249,10 +251,11 @@ impl Context {
         self.api.check(unsafe { stop() }, "stop the profiler")
     }
 
-    /// Resets L2 lines that a kernel had marked as persisting to normal use. Has no effect if the
-    /// driver does not support this.
+    /// Resets the L2 cache lines that a kernel has marked as persisting to normal use. Has no
+    /// effect if the driver does not support this.
     ///
     /// # Errors
+    ///
     /// Fails if the context is lost.
     pub fn reset_persisting_l2(&self) -> Result<(), DeviceError> {
         let Some(reset) = self.api.reset_persisting_l2 else {

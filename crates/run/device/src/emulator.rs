@@ -66,10 +66,11 @@ impl EmulatorControl {
         }
     }
 
-    /// Switches the checks that do not stop a kernel on or off. This affects later launches and
+    /// Enables or disables the checks that do not stop a kernel. This affects later launches and
     /// allocations.
     ///
     /// # Errors
+    ///
     /// Returns the emulator's error, a `CUresult`.
     pub fn set_sanitize(&self, on: bool) -> Result<(), DeviceError> {
         // SAFETY: any number is accepted.
@@ -77,9 +78,10 @@ impl EmulatorControl {
         answered(number, "switch the memory checks")
     }
 
-    /// Switches the counting of operations on or off for later launches. Counting takes time.
+    /// Enables or disables the counting of operations for later launches. Counting takes time.
     ///
     /// # Errors
+    ///
     /// Returns the emulator's error, a `CUresult`.
     pub fn set_counting(&self, on: bool) -> Result<(), DeviceError> {
         // SAFETY: any number is accepted.
@@ -87,10 +89,11 @@ impl EmulatorControl {
         answered(number, "switch the counts")
     }
 
-    /// Returns the counts of the single launch that `launch` makes and waits for. With `several`,
-    /// returns the counts of all launches that it makes. Discards earlier findings.
+    /// Calls `launch` and returns the counts of the launch that it makes. `launch` must make one
+    /// launch, or with `several` any number, and wait for it. Discards earlier findings.
     ///
     /// # Errors
+    ///
     /// Returns errors of the launch and of the emulator.
     pub fn count(
         &self,
@@ -139,24 +142,24 @@ impl EmulatorControl {
         })
     }
 
-    /// Returns and removes the counts and findings since the last call. Returns `None` if there is
-    /// no report, if it is larger than 16 MiB, or if it is not JSON.
+    /// Returns and removes the counts and findings since the previous call. Returns `None` if there
+    /// is no report, if it is larger than 16 MiB, or if it is not JSON.
     pub fn take_report(&self) -> Option<serde_json::Value> {
         // SAFETY: the emulator writes at most the given length, and without a buffer returns the
         // length.
         read(|buffer, room| unsafe { (self.take_report)(buffer, room) })
     }
 
-    /// Returns all state that a module keeps between launches. Returns `None` if the list exceeds
-    /// 16 MiB or cannot be parsed.
+    /// Returns all variables of a module, which keep their values between launches. Returns `None`
+    /// if the list exceeds 16 MiB or cannot be parsed.
     pub fn variables(&self, module: &Module) -> Option<EmulatedVariables> {
         // SAFETY: as above; the module is loaded.
         read(|buffer, room| unsafe { (self.module_variables)(module.handle(), buffer, room) })
     }
 }
 
-/// Reads JSON that `write` writes to a buffer of the given length. Without a buffer, `write`
-/// returns the required length.
+/// Reads JSON that `write` writes to a buffer of the given length. If it is called without a
+/// buffer, `write` returns the required length.
 fn read<T: serde::de::DeserializeOwned>(write: impl Fn(*mut u8, usize) -> usize) -> Option<T> {
     let bytes = write(std::ptr::null_mut(), 0);
     if bytes > MAX_REPORT_BYTES {

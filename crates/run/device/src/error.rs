@@ -11,15 +11,16 @@ use warpgauge_model::FailureCode;
 pub struct DeviceError {
     /// The failed operation, e.g. `launch saxpy`.
     pub operation: String,
-    /// Stable code; see [`error_code`].
+    /// Stable error code; [`error_code`] assigns it.
     pub code: FailureCode,
-    /// The driver's error number; negative if it is not a driver's number.
+    /// The driver's error number. It is negative if the error has no number of the driver.
     pub number: i32,
     /// The driver's name of the error, `CUDA_ERROR_…`.
     pub name: Box<str>,
     /// The driver's description.
     pub text: String,
-    /// Further details, such as the log of the PTX assembler. Starts with a separator, or is empty.
+    /// Further details, such as the log of the PTX assembler. The text starts with a separator, or
+    /// is empty.
     pub detail: String,
     /// Whether the error occurred in another process, so that this process's context is not
     /// affected.
@@ -27,7 +28,7 @@ pub struct DeviceError {
 }
 
 impl DeviceError {
-    /// Returns an error that this crate detected itself, before or after a driver call.
+    /// Returns an error that this crate detected itself instead of the driver.
     pub fn local(operation: impl Into<String>, code: FailureCode, text: impl Into<String>) -> Self {
         Self {
             operation: operation.into(),
@@ -46,7 +47,8 @@ impl DeviceError {
     }
 }
 
-/// A row: the driver's code, the stable code, and whether it makes the context unusable.
+/// A row of the table: the driver's code, the stable code, and whether the error makes the context
+/// unusable.
 type Row = (CUresult, FailureCode, bool);
 
 const ROWS: &[Row] = &[
@@ -100,13 +102,14 @@ const ROWS: &[Row] = &[
     (CUresult::CUDA_ERROR_UNKNOWN, FailureCode::Unknown, true),
 ];
 
-/// Returns the stable code for a driver's code; `driver_error` for a code that is not listed.
+/// Returns the stable code for a driver's code, or `driver_error` if the table does not contain the
+/// code.
 pub fn error_code(number: i32) -> FailureCode {
     row(number).map_or(FailureCode::DriverError, |row| row.1.clone())
 }
 
-/// Returns whether a code means that the context is unusable. This is assumed for a code that is
-/// not listed, because a new context is cheap and a wrong result is not.
+/// Returns whether a code means that the context is unusable. This is assumed for a code that the
+/// table does not contain, because a new context costs little and a wrong result costs more.
 pub fn is_sticky(number: i32) -> bool {
     number > 0 && row(number).is_none_or(|row| row.2)
 }

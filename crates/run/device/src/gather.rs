@@ -1,4 +1,4 @@
-//! Copies tensors whose elements are not contiguous into C order, on the device.
+//! Copies tensors whose elements are not contiguous into C order on the device.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -16,8 +16,8 @@ struct Layout {
     strides: [u64; MOST_AXES],
 }
 
-/// Returns the layout of a tensor's elements: its axes, merged if one axis continues at the end of
-/// the next.
+/// Returns the layout of a tensor's elements. Its axes are merged if one axis continues at the end
+/// of the next.
 ///
 /// Returns `None` if there are too many axes. No extent may be 0.
 fn merged(shape: &[u64], strides: &[u64]) -> Option<(Layout, u32)> {

@@ -3,8 +3,8 @@
 use super::DeviceError;
 use warpgauge_model::{FailureCode, Image, ImageFormat};
 
-/// Checks that an image's headers claim no more bytes than the image has. The driver receives a
-/// start address and no length, so it relies on the headers.
+/// Checks that the sizes in an image's headers do not exceed the image. The driver receives a start
+/// address and no length, so it relies on the headers.
 pub(super) fn check_image(image: &Image) -> Result<(), DeviceError> {
     let claimed = match image.format {
         ImageFormat::Ptx => match image.bytes.iter().position(|&byte| byte == 0) {
@@ -62,8 +62,8 @@ fn elf_extent(bytes: &[u8]) -> Option<u64> {
     Some(extent)
 }
 
-/// Returns the number of bytes that the header of a fat binary claims: magic 0xBA55ED50, version,
-/// header size, payload.
+/// Returns the size that the header of a fat binary states. The header consists of the magic number
+/// 0xBA55ED50, the version, the header's size, and the payload's size.
 fn fatbin_bytes(bytes: &[u8]) -> Result<u64, String> {
     let claimed = (|| {
         (field(bytes, 0, 4)? == 0xBA55_ED50).then_some(())?;

@@ -1,4 +1,4 @@
-//! Checks of device memory that are queued one after another. Their findings are read together,
+//! Checks of device memory, which are queued one after another. Their findings are read together,
 //! because waiting for each would take longer than the checks.
 
 use super::content::{RangeContent, TOGETHER};
@@ -9,13 +9,13 @@ use super::{DeviceError, Event, PendingCopy, PinnedPool, Stream};
 use std::rc::Rc;
 use warpgauge_tensor::Dtype;
 
-/// Maximum number of findings that are read together. Further findings need another read.
+/// Maximum number of findings that one read returns. Further findings need another read.
 const CELLS: usize = 64;
 
 /// Value of a cell without a finding.
 const NOTHING: u64 = u64::MAX;
 
-/// Device memory for findings, with one cell for each.
+/// Device memory for findings, with one cell for each finding.
 pub(super) struct Cells(DeviceBuffer);
 
 impl Cells {
@@ -24,17 +24,17 @@ impl Cells {
     }
 }
 
-/// Checks of memory, queued on a stream.
+/// A set of checks of memory that are queued on a stream.
 pub struct Inspection<'a> {
     support: &'a Support,
     stream: &'a Stream,
     /// Findings that have been read.
     read: Vec<u64>,
-    /// Number of cells in use by queued checks.
+    /// Number of cells that queued checks use.
     queued: usize,
 }
 
-/// A queued check. Its result is in the [`Findings`].
+/// Refers to a queued check, whose result is in the [`Findings`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FindingHandle(usize);
 
@@ -42,7 +42,8 @@ pub struct FindingHandle(usize);
 pub struct Findings(Vec<u64>);
 
 impl Findings {
-    /// Returns the index of the first byte or element that was found, or `None`.
+    /// Returns the index of the first byte or element that the check found, or `None` if it found
+    /// none.
     pub fn of(&self, finding: FindingHandle) -> Option<u64> {
         self.0.get(finding.0).copied().filter(|&first| first != NOTHING)
     }
@@ -61,10 +62,11 @@ impl Support {
 }
 
 impl Inspection<'_> {
-    /// Queues checks of ranges. Each finds the first byte of an element that differs from the
-    /// described content.
+    /// Queues one check for each range. A check finds the first byte of an element that differs
+    /// from the described content.
     ///
     /// # Errors
+    ///
     /// Returns the driver's error.
     pub fn first_others(
         &mut self,
@@ -126,10 +128,11 @@ impl Inspection<'_> {
         Ok(Findings(self.read))
     }
 
-    /// Queues reading the findings, and records `passed` after it. Further work may be queued
-    /// afterwards.
+    /// Queues a copy of the findings to the host, and records the event `passed` after it. The
+    /// caller may queue further work afterwards.
     ///
     /// # Errors
+    ///
     /// Returns a fault of work queued earlier, or of the driver.
     pub fn send(
         mut self,
@@ -142,7 +145,8 @@ impl Inspection<'_> {
         Ok(PendingFindings { read: std::mem::take(&mut self.read), copy })
     }
 
-    /// Queues a check with one finding. The address of its cell is the last argument.
+    /// Queues a check with one finding. The check's kernel receives the address of the finding's
+    /// cell as its last argument.
     fn look(
         &mut self,
         symbol: &str,
@@ -157,7 +161,7 @@ impl Inspection<'_> {
         Ok(self.taken())
     }
 
-    /// Returns the address of the next cell.
+    /// Returns the address of the next unused cell.
     fn cell(&self) -> u64 {
         self.support.cells.0.address() + 8 * self.queued as u64
     }
@@ -167,7 +171,7 @@ impl Inspection<'_> {
         FindingHandle(self.read.len() + self.queued - 1)
     }
 
-    /// Reads all cells so that they can be reused.
+    /// Reads the findings in all cells, so that the cells can be reused.
     fn collect(&mut self) -> Result<(), DeviceError> {
         self.fetch()?;
         self.reset()
@@ -189,7 +193,7 @@ impl Inspection<'_> {
     }
 }
 
-/// Findings whose reading is queued.
+/// Findings whose copy to the host is queued.
 pub struct PendingFindings {
     /// Findings that have already been read.
     read: Vec<u64>,

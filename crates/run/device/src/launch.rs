@@ -1,4 +1,4 @@
-//! Kernel launches.
+//! Launches of kernels.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -12,7 +12,7 @@ use super::{DeviceError, KernelFunction};
 
 use warpgauge_model::FailureCode;
 
-/// Maximum number of blocks of a cluster on every device that supports clusters.
+/// Maximum number of blocks of a cluster that every device with clusters supports.
 const PORTABLE_CLUSTER_BLOCKS: u64 = 8;
 
 /// Shape and attributes of a launch.
@@ -81,12 +81,12 @@ impl Params {
         self.push(&address.to_ne_bytes())
     }
 
-    /// Replaces argument `index`, which must be an address.
+    /// Replaces the argument with this index, which must be an address.
     fn set_address(&mut self, index: usize, address: u64) {
         self.set(index, &address.to_ne_bytes());
     }
 
-    /// Replaces argument `index` by an argument of the same size.
+    /// Replaces the argument with this index by one of the same size.
     fn set(&mut self, index: usize, bytes: &[u8]) {
         let Some(&start) = self.starts.get(index) else { return };
         let end = self.starts.get(index + 1).copied().unwrap_or(self.storage.len());
@@ -108,7 +108,7 @@ pub struct PreparedLaunch {
     function: KernelFunction,
     shape: LaunchShape,
     pointers: Vec<*mut c_void>,
-    // The pointers refer to these arguments, which never grow again.
+    // The pointers refer to these arguments, to which nothing is added any more.
     params: Params,
     attributes: Vec<CUlaunchAttribute>,
     operation: String,
@@ -151,12 +151,12 @@ impl PreparedLaunch {
         Ok(Self { function, shape, pointers, params, attributes, operation })
     }
 
-    /// Replaces argument `index`, a device address, for later launches.
+    /// Replaces the argument with this index, a device address, for later launches.
     pub fn set_address(&mut self, index: usize, address: u64) {
         self.params.set_address(index, address);
     }
 
-    /// Replaces argument `index` by other bytes of the same number, for later launches.
+    /// Replaces the argument with this index by another of the same size, for later launches.
     pub fn set_argument(&mut self, index: usize, bytes: &[u8]) {
         self.params.set(index, bytes);
     }
@@ -164,7 +164,8 @@ impl PreparedLaunch {
     /// Queues one launch.
     ///
     /// # Errors
-    /// Fails if the driver rejects the shape, or an earlier fault made the context unusable.
+    ///
+    /// Fails if the driver rejects the shape, or an earlier fault has made the context unusable.
     pub fn launch(&mut self, stream: &Stream) -> Result<(), DeviceError> {
         let api = self.function.context().api();
         let result = if self.attributes.is_empty() {

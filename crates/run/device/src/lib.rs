@@ -1,7 +1,7 @@
-//! Access to the driver and to NVRTC. It is the only user of cudarc, and contains the only `unsafe`
-//! code for devices.
+//! Access to the driver and to NVRTC. This is the only crate that uses cudarc, and it contains the
+//! only `unsafe` code for devices.
 //!
-//! [`loader`] selects and opens NVIDIA's driver or the emulator; [`Driver`] is the result.
+//! [`loader`] selects and opens NVIDIA's driver or the emulator, and returns a [`Driver`].
 //! Everything that belongs to the context — [`Module`], [`DeviceBuffer`], [`PinnedBuffer`],
 //! [`Stream`], [`Event`] — stays on the thread that opened it and frees itself.
 //!

@@ -6,13 +6,13 @@ use super::DeviceError;
 use super::context::Context;
 use warpgauge_model::FailureCode;
 
-/// Kind of input (`CUjitInputType`): PTX.
+/// Type of the linker's input (`CUjitInputType`): PTX.
 const INPUT_PTX: c_int = 1;
 
-/// Maximum size of an image, bytes.
+/// Maximum size of a linked image, bytes.
 const MAX_IMAGE: usize = 1 << 30;
 
-/// A link in progress. Dropping it frees the image.
+/// A linker invocation. Dropping it frees the linked image.
 struct Linker<'a> {
     context: &'a Context,
     state: *mut c_void,

@@ -21,10 +21,10 @@ pub const EMULATOR_FILE: &str = "libwarpgauge_emulator.so";
 /// Environment variable that names the emulator's library.
 pub const EMULATOR_VARIABLE: &str = "WARPGAUGE_EMULATOR";
 
-/// Name of NVIDIA's driver. This name never refers to a stub of the toolkit.
+/// File name of NVIDIA's driver. This name never refers to a stub of the toolkit.
 const DRIVER_FILE: &str = "libcuda.so.1";
 
-/// The name that cudarc requests first.
+/// File name that cudarc tries first.
 const FIRST_CANDIDATE: &str = "libcuda.so";
 
 /// The driver of a process. It cannot be changed later.
@@ -36,7 +36,7 @@ pub enum DriverChoice {
     Emulator(PathBuf),
 }
 
-/// Why no driver could be opened.
+/// Reason why no driver could be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The host has no NVIDIA driver.
@@ -77,7 +77,7 @@ pub enum LoadError {
     /// The driver cannot be initialised.
     #[error(transparent)]
     Driver(#[from] DeviceError),
-    /// A second, different choice in the same process.
+    /// This process has already opened another driver.
     #[error("this process already opened another driver")]
     AlreadyChosen,
 }
@@ -86,7 +86,7 @@ pub enum LoadError {
 pub struct LoadedDriver {
     /// The driver.
     pub driver: Driver,
-    /// The emulator's further functions; `None` for NVIDIA's driver.
+    /// The emulator's functions beyond the driver's interface. `None` for NVIDIA's driver.
     pub emulator: Option<EmulatorControl>,
 }
 
@@ -99,9 +99,9 @@ struct Opened {
 static OPENED: OnceLock<Opened> = OnceLock::new();
 static API: OnceLock<Api> = OnceLock::new();
 
-/// Finds the emulator: `explicit`, then [`EMULATOR_VARIABLE`], then the executable's folder, then
-/// its `../lib/warpgauge`. The first two are returned even if no such file exists, so that a
-/// mistyped path is an error and does not select another emulator.
+/// Finds the emulator's library. Searches in this order: `explicit`, [`EMULATOR_VARIABLE`], the
+/// executable's folder, its `../lib/warpgauge`. The first two paths are returned even if no such
+/// file exists, so that a mistyped path is an error and does not select another emulator.
 pub fn find_emulator(explicit: Option<&Path>) -> Option<PathBuf> {
     if let Some(path) = explicit {
         return Some(absolute(path));
@@ -119,9 +119,11 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Opens and initialises the driver. A renamed copy of the emulator exists briefly in `run_dir`.
+/// Opens and initialises the driver. During the call, `run_dir` contains a renamed copy of the
+/// emulator.
 ///
 /// # Errors
+///
 /// Fails if the driver cannot be found, opened or initialised.
 pub fn load(choice: &DriverChoice, run_dir: &Path) -> Result<LoadedDriver, LoadError> {
     match OPENED.get() {
@@ -157,7 +159,7 @@ pub fn load(choice: &DriverChoice, run_dir: &Path) -> Result<LoadedDriver, LoadE
     Ok(LoadedDriver { driver: Driver::initialise(api, kind)?, emulator })
 }
 
-/// Opens the library before cudarc does, under the name that cudarc will request.
+/// Opens the library before cudarc does, so that cudarc's `dlopen` finds this library.
 fn open(choice: &DriverChoice, run_dir: &Path) -> Result<Library, LoadError> {
     match choice {
         DriverChoice::Cuda => {
@@ -170,14 +172,14 @@ fn open(choice: &DriverChoice, run_dir: &Path) -> Result<Library, LoadError> {
                             name it in WARPGAUGE_EMULATOR";
                 return Err(fail(text.to_owned()));
             }
-            // The object stays mapped. The file is removed after the attempt to open it.
+            // The library stays mapped. The file is removed after the attempt to open it.
             let renamed = renamed_copy(path, run_dir)?;
             open_library(&renamed).map_err(fail)
         }
     }
 }
 
-/// Writes a copy of the emulator called `libcuda.so` to `run_dir`.
+/// Writes a copy of the emulator, whose SONAME is shortened to `libcuda.so`, to `run_dir`.
 fn renamed_copy(path: &Path, run_dir: &Path) -> Result<TempPath, LoadError> {
     let fail = |error: std::io::Error| LoadError::Emulator {
         path: path.to_owned(),
@@ -202,8 +204,8 @@ fn open_library(path: &Path) -> Result<Library, String> {
     })
 }
 
-/// Returns the library that cudarc found. Checks this first and catches panics, because cudarc
-/// panics if there is none.
+/// Returns the library that cudarc found. Checks first whether there is one, and catches panics,
+/// because cudarc panics if there is none.
 fn cudarc_library(choice: &DriverChoice) -> Result<&'static Library, LoadError> {
     // SAFETY: opens candidates by name, as `open_library` does.
     let present = || unsafe { sys::is_culib_present() };

@@ -4,8 +4,8 @@
 //! inputs of each call are therefore encrypted under a separate key. The process gets the key when
 //! the hash of the previous call's results is known. The process's stream contains, in this order:
 //! a gate that waits for the key (`wg_gate`), the decryption (`wg_lock`), the call, and the hash of
-//! its results (`wg_commit`). The measured time is from the key to the hash; [`Locks::time`]
-//! measures the same without a call.
+//! its results (`wg_commit`). The measured time is from the release of the key to the hash;
+//! [`Locks::time`] measures the same without a call.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ pub type ByteRange = (u64, u64);
 /// Number of bytes that a thread of `wg_lock` encrypts at a time.
 const BLOCK_BYTES: u64 = 64;
 
-/// Time limit for a gate's wait for the host, nanoseconds.
+/// Maximum time for which a gate waits for the host, nanoseconds.
 const PATIENCE_NS: u64 = 2_000_000_000;
 
 /// Mirrors `HashedRanges` in support.cu.
@@ -54,14 +54,15 @@ pub struct Locks<'a> {
     page: PinnedBuffer,
     keys: DeviceBuffer,
     work: DeviceBuffer,
-    /// Number of the last call of a kernel that signals the host.
+    /// Number of the most recent kernel call that signals the host.
     number: u32,
 }
 
 impl<'a> Locks<'a> {
-    /// Allocates the page and the memory that the kernels need.
+    /// Allocates the page that host and device share, and the memory that the kernels need.
     ///
     /// # Errors
+    ///
     /// Returns the driver's error.
     pub fn new(
         context: &'a Context,
@@ -91,11 +92,12 @@ impl<'a> Locks<'a> {
         self.keys.copy_from_host(0, keys.as_flattened(), self.stream)
     }
 
-    /// Queues encrypting or decrypting a window with one of the keys. The result is written to the
-    /// address `to`, which may be that of the window. The window's size must be a multiple of 64
-    /// bytes.
+    /// Queues the encryption or decryption of a range of memory with one of the keys. The result is
+    /// written to the address `to`, which may be that of the range. The size of the range must be a
+    /// multiple of 64 bytes.
     ///
     /// # Errors
+    ///
     /// Returns the driver's error.
     pub fn turn(&self, to: u64, window: ByteRange, key: usize) -> Result<(), DeviceError> {
         self.lock(to, window, self.keys.address() + 32 * key as u64)
@@ -114,10 +116,12 @@ impl<'a> Locks<'a> {
         Ok(digests.filter_map(|digest| digest.try_into().ok()).collect())
     }
 
-    /// Measures the time of decrypting a window and hashing ranges without a call between them,
-    /// from the key to the hashes. The content of the window changes.
+    /// Measures the time to decrypt a range of memory and to hash ranges without a call between
+    /// them, from the release of the key to the hashes. The decryption changes the content of the
+    /// range.
     ///
     /// # Errors
+    ///
     /// Returns a fault of work queued earlier, or of the driver.
     pub fn time(
         &mut self,

@@ -1,4 +1,4 @@
-//! Files of a job's directory as byte slices.
+//! Maps files of a job's directory into memory as byte slices.
 
 use std::fs::File;
 use std::io;
@@ -9,9 +9,10 @@ pub struct MappedFile {
 }
 
 impl MappedFile {
-    /// Maps `path`, which must be `expected_bytes` long.
+    /// Maps the file `path`, which must have exactly `expected_bytes` bytes.
     ///
     /// # Errors
+    ///
     /// Fails if the file cannot be opened or mapped, or has a different length.
     pub fn open(path: &Path, expected_bytes: u64) -> io::Result<Self> {
         let file = File::open(path)?;

@@ -22,7 +22,7 @@ struct Part {
     squares: f64,
 }
 
-/// Differences over all elements.
+/// Statistics of the differences between two tensors, over all elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasuredErrors {
     /// Number of pairs of finite elements.
@@ -50,9 +50,10 @@ pub struct MeasuredErrors {
 
 impl Support {
     /// Compares `count` elements at two addresses of this context. `further` is a wider absolute
-    /// tolerance for a few elements. Waits for the stream.
+    /// tolerance that a few elements may use. Waits for the stream.
     ///
     /// # Errors
+    ///
     /// Fails if [`Support::compares`] does not support the type; otherwise returns the driver's
     /// error.
     pub fn measure(

@@ -1,4 +1,4 @@
-//! Device memory that is freed when it is dropped.
+//! Device memory, which is freed when it is dropped.
 
 use std::ffi::c_void;
 
@@ -16,17 +16,18 @@ pub struct DeviceBuffer {
     address: CUdeviceptr,
     bytes: usize,
     context: Context,
-    /// Whether the block contains only zeros, with no queued work that could change it.
+    /// Whether the block contains only zeros and no queued work could change that.
     clean: bool,
     /// Whether another process owns the block and frees it.
     imported: bool,
 }
 
 impl DeviceBuffer {
-    /// Allocates a block. Its content is undefined, but never that of a former buffer. A buffer
-    /// without bytes gets one byte, so that its address is valid.
+    /// Allocates a block. Its content is undefined, but contains nothing from a former buffer. If
+    /// `bytes` is 0, the block has one byte, so that its address is valid.
     ///
     /// # Errors
+    ///
     /// Returns `out_of_memory`, with the requested and the free size, or another error of the
     /// driver.
     pub fn new(context: &Context, bytes: u64, what: &str) -> Result<Self, DeviceError> {
@@ -72,8 +73,8 @@ impl DeviceBuffer {
         })
     }
 
-    /// Drops the buffer and keeps its memory for reuse. The content must have been overwritten with
-    /// zeros, and the device must have finished all work.
+    /// Drops the buffer and keeps its memory for reuse. The caller must have overwritten the
+    /// content with zeros, and the device must have finished all work.
     pub fn retire_clean(mut self) {
         self.clean = true;
     }
@@ -82,7 +83,7 @@ impl DeviceBuffer {
         Self { address, bytes, context: context.clone(), clean: false, imported: true }
     }
 
-    /// Changes the size that the buffer reports.
+    /// Changes the size that the buffer reports, without allocating memory.
     pub(super) fn of_size(mut self, bytes: usize) -> Self {
         self.bytes = bytes;
         self
@@ -143,10 +144,11 @@ impl DeviceBuffer {
         self.context.api().check(result, OPERATION)
     }
 
-    /// Queues setting `bytes` bytes, starting at `offset`, to the four bytes of `word`, the lowest
-    /// first, repeated. The resulting address must be a multiple of 4.
+    /// Queues filling `bytes` bytes, starting at `offset`, with copies of the four bytes of `word`,
+    /// the lowest byte first. The resulting address must be a multiple of 4.
     ///
     /// # Errors
+    ///
     /// Fails if the range exceeds the buffer, or with the driver's error.
     pub fn fill_words(
         &self,
@@ -199,10 +201,11 @@ impl DeviceBuffer {
         self.context.api().check(result, OPERATION)
     }
 
-    /// Queues a copy that starts at `offset` and fills `target`. The result returns `target` when
-    /// the copy is done.
+    /// Queues a copy of device memory, from `offset` on, that fills `target`. The returned value
+    /// yields `target` when the copy is done.
     ///
     /// # Errors
+    ///
     /// Fails if the range exceeds the buffer, or with the driver's error.
     pub fn start_copy_to_host(
         &self,
@@ -225,9 +228,10 @@ impl DeviceBuffer {
         Ok(PendingCopy::new(target, &self.context))
     }
 
-    /// Copies `source` to `offset` and waits for the end.
+    /// Copies `source` to `offset` and waits until the copy is done.
     ///
     /// # Errors
+    ///
     /// Fails if `source` does not fit, or with the driver's error.
     pub fn copy_from_host(
         &self,
@@ -250,9 +254,10 @@ impl DeviceBuffer {
         wait_for_copy(stream)
     }
 
-    /// Copies into `target`, starting at `offset`, and waits for the end.
+    /// Copies device memory, starting at `offset`, into `target` and waits until the copy is done.
     ///
     /// # Errors
+    ///
     /// Fails if the range exceeds the buffer, or with the driver's error.
     pub fn copy_to_host(
         &self,
@@ -289,8 +294,8 @@ impl Drop for DeviceBuffer {
             release(&self.context, gone);
             return;
         }
-        // The driver reuses freed memory without clearing it, so it is zeroed first. Failures mean
-        // that the context is lost and its memory with it.
+        // The driver reuses freed memory without clearing it, so the memory is zeroed first. A
+        // failure means that the context and its memory are lost.
         let zeroed = self.context.synchronize().is_ok_and(|()| {
             // SAFETY: the range is ours; the null handle is the default stream.
             let result =

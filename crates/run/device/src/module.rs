@@ -12,7 +12,7 @@ use super::snapshot::VariableRange;
 use super::stream::Stream;
 use warpgauge_model::{FailureCode, FunctionFacts, Image, ImageFormat};
 
-/// Maximum number of bytes kept of the driver's assembler log.
+/// Maximum number of bytes that are kept of the log of the driver's assembler.
 const JIT_LOG_BYTES: usize = 16 << 10;
 
 // Options of cuModuleLoadDataEx (`CUjit_option`).
@@ -21,13 +21,13 @@ const JIT_INFO_LOG_BYTES: c_int = 4;
 const JIT_ERROR_LOG: c_int = 5;
 const JIT_ERROR_LOG_BYTES: c_int = 6;
 
-/// Attribute of an address (`CUpointer_attribute`): whether it is managed memory.
+/// Attribute of an address that says whether it is managed memory (`CUpointer_attribute`).
 const IS_MANAGED: c_int = 8;
 
-/// Dynamic shared memory that needs no opt-in, bytes.
+/// Maximum dynamic shared memory that needs no opt-in, bytes.
 const SHARED_WITHOUT_OPTIN: u32 = 48 << 10;
 
-/// A loaded image, shared by clones. It is unloaded when the last clone and the last function are
+/// A loaded image. Clones share it. It is unloaded when the last clone and the last function are
 /// dropped.
 #[derive(Clone)]
 pub struct Module {
@@ -58,7 +58,8 @@ impl Module {
         };
         let (mut info, mut errors) = (vec![0u8; JIT_LOG_BYTES], vec![0u8; JIT_LOG_BYTES]);
         let mut options = [JIT_INFO_LOG, JIT_INFO_LOG_BYTES, JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES];
-        // Sizes are passed as values in pointer-sized slots. One byte less keeps a final NUL.
+        // Sizes are passed as values in pointer-sized slots. The buffer has one byte more, which
+        // keeps a final NUL.
         let size = (JIT_LOG_BYTES - 1) as *mut c_void;
         let mut values: [*mut c_void; 4] =
             [info.as_mut_ptr().cast(), size, errors.as_mut_ptr().cast(), size];
@@ -113,9 +114,11 @@ impl Module {
         self.inner.handle
     }
 
-    /// Returns the range of a variable; `None` if the module has no variable with this name.
+    /// Returns the address range of a variable, or `None` if the module has no variable with this
+    /// name.
     ///
     /// # Errors
+    ///
     /// Returns the driver's error.
     pub fn variable(&self, symbol: &str) -> Result<Option<VariableRange>, DeviceError> {
         let operation = format!("find variable {symbol}");
@@ -194,9 +197,10 @@ impl KernelFunction {
     }
 
     /// Returns the kernel's resources, and the number of blocks of this shape that fit on one
-    /// multiprocessor.
+    /// multiprocessor at the same time.
     ///
     /// # Errors
+    ///
     /// Returns the driver's error.
     pub fn facts(
         &self,
@@ -242,7 +246,8 @@ impl KernelFunction {
     /// opt-in.
     ///
     /// # Errors
-    /// Fails if the size exceeds the device's limit, and names the size.
+    ///
+    /// Fails if the size exceeds the device's limit. The error contains the size.
     pub fn allow_shared(&self, bytes: u32) -> Result<(), DeviceError> {
         if bytes <= SHARED_WITHOUT_OPTIN {
             return Ok(());
@@ -291,7 +296,7 @@ fn c_name(symbol: &str, operation: &str) -> Result<CString, DeviceError> {
     CString::new(symbol).map_err(nul)
 }
 
-/// Returns the text before the first NUL.
+/// Returns the text before the first NUL byte.
 fn text(buffer: &[u8]) -> String {
     let end = buffer.iter().position(|&byte| byte == 0).unwrap_or(buffer.len());
     String::from_utf8_lossy(&buffer[..end]).trim().to_owned()

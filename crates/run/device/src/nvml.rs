@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use warpgauge_model::{DeviceInfo, DeviceKind};
 
-/// File name of the library. Its other name exists only if development files are installed.
+/// File name of the library. It has another name, which exists only if development files are
+/// installed.
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
 /// Settings of a GPU at one moment. Values that the library does not provide are absent.
@@ -45,7 +46,7 @@ pub struct GpuHealth {
     pub other_processes: Option<u32>,
 }
 
-/// The management library's view of a GPU.
+/// Reads a GPU's state through the driver's management library (NVML).
 pub struct GpuMonitor {
     nvml: Nvml,
     uuid: String,
@@ -94,7 +95,7 @@ impl GpuMonitor {
         self.nvml.device_by_uuid(self.uuid.as_str())
     }
 
-    /// Returns the GPU's settings.
+    /// Returns the GPU's current settings.
     pub fn settings(&self) -> GpuSettings {
         let Ok(gpu) = self.gpu() else { return GpuSettings::default() };
         GpuSettings {
@@ -122,9 +123,10 @@ impl GpuMonitor {
         }
     }
 
-    /// Returns only the reasons for reduced clocks, which is fast enough for every batch.
+    /// Returns only the reasons why clocks are reduced, which is fast enough for every batch.
     ///
     /// # Errors
+    ///
     /// Returns the library's error.
     pub fn throttle_reasons(&self) -> Result<u64, NvmlError> {
         let gpu = self.gpu()?;
@@ -136,11 +138,11 @@ fn watts(milliwatts: u32) -> f64 {
     f64::from(milliwatts) * 1e-3
 }
 
-/// Returns whether a process is this process or has the same parent, as the server's other workers
-/// do.
+/// Returns whether a process is this process or has the same parent, like the server's other
+/// workers.
 ///
-/// A process that cannot be looked up is in another process namespace or has ended. It is counted
-/// as foreign while it is on the GPU.
+/// A process that cannot be looked up is in another process namespace or has ended. It counts as
+/// foreign while it is on the GPU.
 fn is_ours(process: u32) -> bool {
     let parent = std::os::unix::process::parent_id();
     process == std::process::id() || parent_of(process) == Some(parent)

@@ -19,7 +19,7 @@ pub enum NvrtcError {
         /// Message of the loader.
         reason: String,
     },
-    /// The loader does not find the opened library by its name.
+    /// The dynamic loader does not find the opened library by its name.
     #[error("{} is loaded, but the loader finds no libnvrtc by name", path.display())]
     NotServed {
         /// Path of the opened library.
@@ -28,21 +28,21 @@ pub enum NvrtcError {
     /// A text contains a NUL byte, which the C interface cannot express.
     #[error("{what} contains a NUL byte")]
     Nul {
-        /// Name of the text.
+        /// Description of the text.
         what: &'static str,
     },
     /// A call failed for a reason other than the source.
     #[error("{call} failed: {reason}")]
     Call {
-        /// Function of the library.
+        /// Name of the library function that failed.
         call: &'static str,
-        /// The library's name of its result.
+        /// The library's name for the result code.
         reason: String,
     },
 }
 
-/// Keeps the chosen library open, and the library of built-ins that it opens when it first
-/// compiles.
+/// Keeps the chosen library open, and with it the library of built-ins, which NVRTC opens when it
+/// first compiles.
 #[derive(Debug)]
 pub struct LoadedLibrary {
     path: PathBuf,
@@ -51,9 +51,9 @@ pub struct LoadedLibrary {
 }
 
 impl LoadedLibrary {
-    /// Opens the library of this version at the absolute `path`, with its built-ins. The caller
-    /// must do this before the sandbox closes the file system. Afterwards, no file of the library
-    /// is read.
+    /// Opens the library of this version at the absolute `path`, and its built-ins. The caller must
+    /// do this before the sandbox closes the file system. Afterwards, NVRTC reads no file of the
+    /// library.
     pub fn open(path: &Path, (major, minor): (u32, u32)) -> Result<Self, NvrtcError> {
         // SAFETY: loading runs the library's initialisers. The path comes from toolchain discovery
         // (the operator's installation), never from a request, and nothing else runs yet.
@@ -91,13 +91,13 @@ fn error_chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The bound library.
+/// NVRTC, bound to the opened library.
 #[derive(Debug)]
 pub struct Nvrtc {
     _library: LoadedLibrary,
 }
 
-/// A compilation.
+/// Input of a compilation.
 #[derive(Debug)]
 pub struct NvrtcJob<'a> {
     pub source: &'a str,
@@ -106,7 +106,7 @@ pub struct NvrtcJob<'a> {
     /// Headers that are served from memory: name and content.
     pub headers: &'a [(&'a str, &'a str)],
     pub options: &'a [String],
-    /// C++ names whose symbols are requested. Each one also instantiates its template.
+    /// C++ names whose symbols are requested. Naming a template instance also instantiates it.
     pub name_expressions: &'a [String],
     /// Whether to produce machine code in addition to PTX.
     pub cubin: bool,
@@ -117,7 +117,7 @@ pub struct NvrtcJob<'a> {
 pub struct NvrtcOutcome {
     /// The complete log of the compiler.
     pub log: String,
-    /// The code, or the fault if the source or an option is the cause.
+    /// The code, or the fault if the source or an option caused the failure.
     pub built: Result<NvrtcCode, NvrtcFault>,
 }
 
@@ -168,8 +168,8 @@ impl Nvrtc {
         Ok(archs.into_iter().filter_map(|arch| u32::try_from(arch).ok()).collect())
     }
 
-    /// Compiles a source. `Err` means that the library failed. If the source does not compile, the
-    /// outcome reports it.
+    /// Compiles a source. `Err` means that the library itself failed. If the source does not
+    /// compile, the outcome contains the reason.
     pub fn compile(&self, job: &NvrtcJob<'_>) -> Result<NvrtcOutcome, NvrtcError> {
         let program = Program::create(job)?;
         let names = c_strings("a name expression", job.name_expressions)?;
@@ -190,7 +190,7 @@ impl Nvrtc {
             | sys::nvrtcResult::NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID => Some(NvrtcFault::Source),
             sys::nvrtcResult::NVRTC_ERROR_INVALID_OPTION => Some(NvrtcFault::Option),
             sys::nvrtcResult::NVRTC_ERROR_OUT_OF_MEMORY => Some(NvrtcFault::Memory),
-            // The library loads and compiles other sources, so this source exceeds its abilities.
+            // The library can load and compile other sources, so this source exceeds its abilities.
             sys::nvrtcResult::NVRTC_ERROR_INTERNAL_ERROR
             | sys::nvrtcResult::NVRTC_ERROR_BUILTIN_OPERATION_FAILURE => Some(NvrtcFault::Compiler),
             other => {
@@ -226,7 +226,7 @@ fn call_error(call: &'static str) -> impl Fn(result::NvrtcError) -> NvrtcError {
     move |e| NvrtcError::Call { call, reason: format!("{:?}", e.0) }
 }
 
-/// A program handle with the texts that it refers to.
+/// A handle of a program, with the texts to which it refers.
 struct Program {
     handle: sys::nvrtcProgram,
     _texts: Vec<CString>,

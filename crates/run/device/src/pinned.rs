@@ -1,4 +1,4 @@
-//! Page-locked host memory that is freed when it is dropped.
+//! Page-locked host memory, which is freed when it is dropped.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -13,7 +13,7 @@ use super::{DeviceError, Event, Stream};
 
 use warpgauge_model::FailureCode;
 
-/// Interval at which the host checks for faults while it waits for the device.
+/// Interval at which the host checks for faults while it waits for a word from the device.
 const FAULT_POLL: Duration = Duration::from_millis(1);
 
 /// Size of the pieces in which page-locked memory is zeroed, bytes.
@@ -44,14 +44,16 @@ impl PinnedBuffer {
         Ok(Self { start: start.cast(), bytes, context: context.clone() })
     }
 
-    /// Returns the address on the device, which equals the host's (unified addressing).
+    /// Returns the memory's address on the device, which equals its address on the host (unified
+    /// addressing).
     pub fn address(&self) -> u64 {
         self.start.addr() as u64
     }
 
-    /// Writes a word that the device may be reading.
+    /// Writes a word that the device may read at the same time.
     ///
     /// # Panics
+    ///
     /// Panics if `index` is beyond the end.
     pub fn publish_word(&self, index: usize, value: u32) {
         assert!((index + 1) * 4 <= self.bytes, "word {index} of {} bytes", self.bytes);
@@ -61,9 +63,10 @@ impl PinnedBuffer {
         word.store(value, Ordering::Release);
     }
 
-    /// Reads a word that the device may be writing.
+    /// Reads a word that the device may write at the same time.
     ///
     /// # Panics
+    ///
     /// Panics if `index` is beyond the end.
     pub fn read_word(&self, index: usize) -> u32 {
         assert!((index + 1) * 4 <= self.bytes, "word {index} of {} bytes", self.bytes);
@@ -116,7 +119,7 @@ impl Drop for PinnedBuffer {
     }
 }
 
-/// Page-locked buffers kept for reuse, because locking pages takes far more time than a copy.
+/// A pool of page-locked buffers for reuse, because locking pages takes far more time than a copy.
 ///
 /// The pool holds at most `limit_bytes`. Above the limit it lends pageable memory, which the driver
 /// copies through its own staging area. Kernels can read page-locked memory, so
@@ -133,7 +136,8 @@ struct PoolState {
     held_bytes: usize,
 }
 
-/// A buffer that is not lent, and the number of bytes at its beginning that may not be zero.
+/// A buffer that is not in use. The number is the length of its beginning that may contain bytes
+/// other than zero.
 struct Kept {
     buffer: PinnedBuffer,
     used: usize,
@@ -145,7 +149,7 @@ impl PinnedPool {
         Rc::new(Self { context: context.clone(), limit_bytes, state })
     }
 
-    /// Lends `bytes` bytes, which contain zeros or earlier data of this job.
+    /// Lends a buffer of `bytes` bytes. It contains zeros or earlier data of this job.
     pub fn take(self: &Rc<Self>, bytes: usize) -> Staging {
         match self.pinned(bytes) {
             Some(Kept { buffer, used }) => {
@@ -154,8 +158,8 @@ impl PinnedPool {
             }
             None => {
                 let mut memory = vec![0; bytes];
-                // This memory is new to the process. A single core would take longer to obtain the
-                // pages than the device takes to fill them.
+                // This memory is new to the process. A single core would take longer to fault in
+                // its pages than the device takes to fill them.
                 let pages = memory.par_chunks_mut(PAGE_BYTES);
                 pages.with_min_len(SCRUB_BYTES / PAGE_BYTES).for_each(|page| page[0] = 0);
                 Staging { memory: Memory::Plain(memory), bytes, used: bytes, pool: Rc::clone(self) }
@@ -196,8 +200,8 @@ impl PinnedPool {
             freed.buffer.bytes_mut()[..freed.used].fill(0);
             state.held_bytes -= freed.buffer.bytes;
         }
-        // If the system refuses page-locked memory (locked-memory limit), pageable memory is used,
-        // which is slower.
+        // If the system refuses to lock pages because of its limit, pageable memory is used, which
+        // is slower.
         let buffer = PinnedBuffer::new(&self.context, size).ok()?;
         state.held_bytes += size;
         Some(Kept { buffer, used: 0 })
@@ -209,7 +213,7 @@ enum Memory {
     Plain(Vec<u8>),
 }
 
-/// Host memory lent by a [`PinnedPool`].
+/// A buffer of host memory that a [`PinnedPool`] has lent.
 pub struct Staging {
     memory: Memory,
     bytes: usize,
@@ -243,9 +247,9 @@ impl Drop for Staging {
     }
 }
 
-/// A copy to the host that may not have finished.
+/// A copy to the host that may not be done yet.
 pub struct PendingCopy {
-    /// `None` only after the content was returned.
+    /// Buffer that receives the content. `None` only after the content was returned.
     target: Option<Staging>,
     context: Context,
 }
@@ -255,9 +259,10 @@ impl PendingCopy {
         Self { target: Some(target), context: context.clone() }
     }
 
-    /// Waits for the device and returns the content.
+    /// Waits until the copy is done and returns the content.
     ///
     /// # Errors
+    ///
     /// Returns a fault of work queued earlier, or of the driver.
     pub fn finish(self) -> Result<Staging, DeviceError> {
         let waited = self.context.synchronize();
@@ -275,7 +280,7 @@ impl PendingCopy {
     }
 
     fn returned(mut self, waited: Result<(), DeviceError>) -> Result<Staging, DeviceError> {
-        // After a fault the context is lost, and the copy has ended.
+        // A fault means that the context is lost, and the copy has ended.
         let target = self.target.take();
         waited?;
         target.ok_or_else(|| {

@@ -1,5 +1,5 @@
-//! Freed device memory that is kept for the next job, because an allocation takes more time than
-//! most kernels.
+//! A reserve of freed device memory for the next job. An allocation takes more time than most
+//! kernels.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -22,14 +22,14 @@ pub(super) struct Reserve {
 }
 
 impl Reserve {
-    /// Takes a piece of exactly `bytes` bytes.
+    /// Removes and returns the address of a piece of exactly `bytes` bytes, if the reserve has one.
     pub(super) fn take(&self, bytes: usize) -> Option<u64> {
         let mut pieces = self.pieces.borrow_mut();
         let index = pieces.iter().position(|&(_, size)| size == bytes)?;
         pieces.remove(index).map(|(address, _)| address)
     }
 
-    /// Keeps a zeroed piece. Returns the pieces that must be freed in exchange, the oldest first,
+    /// Adds a zeroed piece. Returns the pieces that must be freed in exchange: the oldest pieces,
     /// or the piece itself if it is too large.
     pub(super) fn put(&self, piece: Piece) -> Vec<Piece> {
         if piece.1 > MAX_BYTES {
@@ -47,7 +47,7 @@ impl Reserve {
         gone
     }
 
-    /// Returns all pieces, to be freed.
+    /// Removes and returns all pieces, so that the caller can free them.
     pub(super) fn drain(&self) -> Vec<Piece> {
         self.pieces.borrow_mut().drain(..).collect()
     }

@@ -16,7 +16,7 @@ const LAZY_PEER_ACCESS: u32 = 1;
 /// `CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS`: shared events record no times.
 const SHARED_EVENT: u32 = 2 | 4;
 
-/// A handle with which another process on the same device opens memory of this process.
+/// A handle with which another process on the same device opens memory of the exporting process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryHandle(Vec<u8>);
 
@@ -97,9 +97,11 @@ impl Event {
         Self::with_flags(context, SHARED_EVENT)
     }
 
-    /// Returns the 64 bytes with which another process opens the event (`cuIpcOpenEventHandle`).
+    /// Returns a 64-byte handle with which another process opens the event
+    /// (`cuIpcOpenEventHandle`).
     ///
     /// # Errors
+    ///
     /// Fails if the event was not created for sharing, or the driver cannot share it.
     pub fn export(&self) -> Result<Vec<u8>, DeviceError> {
         let mut handle = CUipcEventHandle { reserved: [0; 64] };

@@ -6,10 +6,11 @@ use super::{Context, DeviceBuffer, DeviceError, Module, PreparedLaunch, Stream};
 /// Maximum size of the copy, bytes.
 const MAX_BYTES: usize = 256 << 20;
 
-/// Alignment of each variable's copy, bytes, so that it is copied as fast as the variable allows.
+/// Alignment of each variable's copy, bytes. It allows the fastest copy that the variable's own
+/// alignment allows.
 const ALIGNMENT: usize = 16;
 
-/// Size of an entry in the table of ranges, bytes: three words.
+/// Size of an entry in the table of ranges, bytes. An entry has three words.
 const RANGE_BYTES: usize = 24;
 
 /// A copy of a module's variables.
@@ -18,7 +19,7 @@ const RANGE_BYTES: usize = 24;
 /// a variable does not reach its next launch. The copy is kept in the host's pageable memory,
 /// because a kernel could write to memory on the device or to page-locked memory.
 pub struct VariableSnapshot {
-    /// `None` if the module has no variables.
+    /// The copy. `None` if the module has no variables.
     held: Option<Held>,
 }
 
@@ -28,13 +29,13 @@ struct Held {
     restore: PreparedLaunch,
     /// The table of ranges to copy, followed by the content of all variables.
     host: Vec<u8>,
-    /// Device memory of the same size, which is written again for each restoration.
+    /// Device memory of the same size as `host`. It is written again for each restoration.
     device: DeviceBuffer,
-    /// Keeps the addresses valid.
+    /// Keeps the module loaded, so that the addresses stay valid.
     _module: Module,
 }
 
-/// Address and size of a variable on the device.
+/// Address range of a variable on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VariableRange {
     pub address: u64,
@@ -104,20 +105,21 @@ impl VariableSnapshot {
         held.restore.launch(stream)
     }
 
-    /// Returns the device memory, for scrubbing.
+    /// Returns the device memory, so that the caller can scrub it.
     pub fn into_memory(self) -> impl Iterator<Item = DeviceBuffer> {
         self.held.into_iter().map(|held| held.device)
     }
 }
 
-/// Direction of a copy of variables.
+/// Direction in which variables are copied.
 #[derive(Clone, Copy)]
 enum Direction {
     Out,
     Back,
 }
 
-/// Returns the table of ranges for the copying kernel: target, source, bytes.
+/// Returns the table of ranges for the kernel that copies them. An entry contains target, source
+/// and number of bytes.
 fn table(variables: &[Copied], copy: u64, direction: Direction) -> Vec<u8> {
     let range = |&Copied { variable: VariableRange { address, bytes }, at }: &Copied| {
         let kept = copy + at;

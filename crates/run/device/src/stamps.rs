@@ -5,24 +5,24 @@ use serde::{Deserialize, Serialize};
 use super::support::Support;
 use super::{Context, DeviceBuffer, DeviceError, PendingCopy, Staging, Stream};
 
-/// Minimum time between two readings that yields a clock, nanoseconds. The device's timer advances
-/// in steps of up to 1 µs.
+/// Minimum time between two readings from which a clock rate is computed, nanoseconds. The device's
+/// timer advances in steps of up to 1 µs.
 const MIN_SPAN_NS: u64 = 50_000;
 
-/// Mean clock of the multiprocessors between two moments.
+/// Mean clock rate of the multiprocessors between two moments.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ClockReading {
-    /// Median over the multiprocessors, Hz.
+    /// Median over the multiprocessors of their clock rates, Hz.
     pub median_hz: f64,
-    /// Slowest multiprocessor, Hz.
+    /// Clock rate of the slowest multiprocessor, Hz.
     pub min_hz: f64,
-    /// Fastest multiprocessor, Hz.
+    /// Clock rate of the fastest multiprocessor, Hz.
     pub max_hz: f64,
     /// Time between the two moments, seconds.
     pub span_s: f64,
 }
 
-/// Readings of cycle counters and timers, taken in stream order.
+/// Readings of the multiprocessors' cycle counters and timers, taken in stream order.
 ///
 /// Each reading is copied from the device at once, so that the next launch cannot access it.
 pub struct Stamps {
@@ -30,15 +30,16 @@ pub struct Stamps {
     multiprocessors: u32,
 }
 
-/// A reading of every multiprocessor.
+/// A reading of the counters of every multiprocessor.
 pub struct Stamp {
     copy: PendingCopy,
 }
 
 impl Stamps {
-    /// Allocates memory for readings of a device with `multiprocessors`.
+    /// Allocates memory for readings of a device with this number of multiprocessors.
     ///
     /// # Errors
+    ///
     /// Returns the driver's error.
     pub fn new(context: &Context, multiprocessors: u32) -> Result<Self, DeviceError> {
         let bytes = u64::from(multiprocessors) * 16;
@@ -88,8 +89,8 @@ impl Stamp {
     }
 }
 
-/// Returns the clock between two readings; `None` if they are too close together or contain no
-/// values.
+/// Returns the clock rates between two readings, or `None` if the readings are too close together
+/// or contain no values.
 pub fn clock_between(earlier: &[[u64; 2]], later: &[[u64; 2]]) -> Option<ClockReading> {
     let mut clocks = Vec::new();
     let mut spans = Vec::new();

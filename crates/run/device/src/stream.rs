@@ -60,8 +60,8 @@ impl Stream {
     }
 }
 
-/// Operations on memory that the caller knows by its address, as kernels do. Like a kernel, they
-/// can access only memory of the context's device.
+/// Operations on memory that the caller specifies by its address, as kernels do. Like a kernel,
+/// they can access only memory of the context's device.
 impl Stream {
     /// Queues setting `bytes` bytes at a device address to `value`.
     ///
@@ -117,7 +117,7 @@ impl Drop for Stream {
     }
 }
 
-/// A point in a stream. It records a time unless it is shared between processes.
+/// A point in a stream's work. It records a time unless it is shared between processes.
 pub struct Event {
     pub(super) handle: CUevent,
     pub(super) context: Context,
@@ -182,7 +182,7 @@ impl Drop for Event {
     }
 }
 
-/// Events kept for reuse, so that a timed loop does not create any.
+/// Timing events for reuse, so that a timed loop does not create events.
 pub struct EventPool {
     events: Vec<Event>,
 }

@@ -1,4 +1,4 @@
-//! The worker's built-in kernels: seeded content, comparison, scrubbing.
+//! The worker's built-in kernels. They generate seeded content, compare memory, and scrub it.
 
 use std::cell::RefCell;
 
@@ -14,7 +14,7 @@ use warpgauge_tensor::{
     ZeroPoints,
 };
 
-/// Source of the kernels, for the compile stage.
+/// Source of the kernels. The compile stage compiles it.
 pub const SOURCE: &str = include_str!("support.cu");
 
 /// The same kernels as PTX, packed by gzip, for a device that executes PTX. `cargo xtask support-ptx` writes it.
@@ -30,7 +30,8 @@ const SMALL_LOCAL_SCRUB_BYTES: u64 = 1 << 10;
 pub(super) const THREADS: u32 = 256;
 const SCRUB_THREADS: u32 = 1024;
 
-/// Time limit for a block that zeroes shared memory to wait for the other blocks, nanoseconds.
+/// Maximum time for which a block that zeroes shared memory waits for the other blocks,
+/// nanoseconds.
 const WIPE_PATIENCE_NS: u64 = 1_000_000;
 
 /// Mirrors `InitParams` in support.cu.
@@ -54,11 +55,12 @@ pub struct InitParams {
 /// `QUICK_NORMAL` in support.cu.
 const QUICK_NORMAL: u32 = 5;
 
-/// Index of the zero points in the table of quantised values, after the dimensions of their blocks.
+/// Index of the zero points in the table of quantised values. The dimensions of the blocks precede
+/// them.
 const ZEROS: usize = 3 * MAX_BLOCK_DIMENSIONS;
 
-/// Upper bound of normal numbers that are drawn in single precision, so low that none becomes
-/// infinite.
+/// Upper bound on normal numbers that are generated in single precision. It is so low that no
+/// number becomes infinite.
 const QUICK_RANGE: f64 = 1e37;
 
 /// Standard deviations that single precision represents with all of its digits.
@@ -104,7 +106,7 @@ impl InitParams {
                 (params.generator, params.a, params.b) = (3, mean, std);
             }
             ElementGenerator::Integers { low, span } => {
-                // In two's complement, the kernel's sum wraps to the same bits.
+                // In two's complement, the kernel's sum wraps around to the same bits.
                 (params.generator, params.low, params.span) = (4, low as u64, span);
             }
             ElementGenerator::Choice(values) => {
@@ -175,12 +177,13 @@ impl InitParams {
         Ok(params)
     }
 
-    /// Like [`Self::new`], for an `init` with a secret seed. The numbers are different, but have
-    /// the same distribution and bounds, and are generated in a fraction of the time. Their bits
-    /// are reproducible only on the same device. Normal numbers of up to 32 bits are drawn in
-    /// single precision.
+    /// Like [`Self::new`], for an `init` with a secret seed. The numbers differ from those of
+    /// [`Self::new`], but have the same distribution and bounds, and are generated in a fraction of
+    /// the time. Their bits are reproducible only on the same device. Normal numbers of up to 32
+    /// bits are generated in single precision.
     ///
     /// # Errors
+    ///
     /// Fails if the `init` does not fit the element type.
     pub fn secret(
         init: &TensorInit,
@@ -212,7 +215,7 @@ impl InitParams {
         (self.points, self.span) = (points, top);
     }
 
-    /// Returns parameters for a pattern of eight bytes (the lowest first), repeated.
+    /// Returns parameters for content that repeats a pattern of eight bytes, the lowest byte first.
     pub(super) fn repeated(pattern: u64) -> Self {
         Self { pattern: pattern.to_le(), ..Self::zeroed() }
     }
@@ -229,8 +232,8 @@ pub struct NearTolerance {
     pub allow_non_finite: bool,
 }
 
-/// Returns the position in `enum { F64, F32, … }` of support.cu; for a complex type, the position
-/// of its parts' type.
+/// Returns the position of an element type in `enum { F64, F32, … }` of support.cu. For a complex
+/// type, it is the position of the type of its parts.
 pub(super) fn dtype_number(dtype: Dtype) -> u32 {
     match dtype {
         Dtype::Float64 | Dtype::Complex128 => 0,
@@ -255,14 +258,15 @@ pub(super) fn dtype_number(dtype: Dtype) -> u32 {
     }
 }
 
-/// The loaded kernels.
+/// The built-in kernels, loaded on a device.
 pub struct Support {
     module: Module,
     /// The kernels that have been used so far.
     functions: RefCell<Vec<KernelFunction>>,
     multiprocessors: u32,
     shared_bytes: u32,
-    /// A word for the scrubbing kernels, and for the index that a comparison finds.
+    /// A word that the scrubbing kernels use, and to which a comparison writes the index that it
+    /// finds.
     cell: DeviceBuffer,
     /// Cells for the findings of an inspection.
     pub(super) cells: Cells,
@@ -355,9 +359,10 @@ impl Support {
         Ok(u64::from_ne_bytes(word))
     }
 
-    /// Queues zeroing the shared memory of every multiprocessor.
+    /// Queues a kernel that zeroes the shared memory of every multiprocessor.
     ///
     /// # Errors
+    ///
     /// Returns the driver's error.
     pub fn scrub_shared(&self, stream: &Stream) -> Result<(), DeviceError> {
         self.cell.fill(0, stream)?;
@@ -370,8 +375,8 @@ impl Support {
         self.launch("wg_scrub_shared", shape, arguments, stream)
     }
 
-    /// Like [`Self::scrub_shared`], for frequent launches. `cell` is the address of a word that
-    /// must be 0.
+    /// Returns a launch like that of [`Self::scrub_shared`], for frequent use. `cell` is the
+    /// address of a word that must be 0.
     pub(super) fn wipe_launch(&self, cell: u64) -> Result<PreparedLaunch, DeviceError> {
         let mut arguments = Params::new();
         arguments.push_address(cell).push(&(self.shared_bytes / 4).to_ne_bytes());
@@ -405,8 +410,8 @@ impl Support {
         Ok(true)
     }
 
-    /// Returns a launch that copies the `count` ranges of a table (target, source, bytes; 64-bit
-    /// words), `bytes` in total.
+    /// Returns a launch that copies the `count` ranges of a table, with `bytes` bytes in total. The
+    /// table contains 64-bit words: target, source and number of bytes of each range.
     pub(super) fn copy_launch(
         &self,
         table: u64,
@@ -448,9 +453,10 @@ impl Support {
         self.launch("wg_stamp", LaunchShape::linear(multiprocessors, 32), arguments, stream)
     }
 
-    /// Returns a launch of an empty kernel, which measures the cost of launching.
+    /// Returns a launch of an empty kernel, which measures the overhead of a launch.
     ///
     /// # Errors
+    ///
     /// Returns the driver's error.
     pub fn empty_launch(&self) -> Result<PreparedLaunch, DeviceError> {
         let function = self.module.function("wg_empty")?;
@@ -476,8 +482,8 @@ impl Support {
         PreparedLaunch::new(function, shape, arguments)?.launch(stream)
     }
 
-    /// Returns enough blocks for `threads`, but no more than are required to keep the device busy,
-    /// because the kernels loop.
+    /// Returns a launch with enough blocks for `threads` threads, but no more than are required to
+    /// keep the device busy. The kernels loop over the remaining work.
     pub(super) fn spread(&self, threads: u64) -> LaunchShape {
         let most = u64::from(self.multiprocessors) * 16;
         let blocks = threads.div_ceil(u64::from(THREADS)).clamp(1, most.max(1));

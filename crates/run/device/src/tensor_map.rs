@@ -1,5 +1,5 @@
-//! Tensor maps: descriptions of a tensor, including its address, for the copy engine of compute
-//! capability 9.0 and later. A kernel receives a map by value (`__grid_constant__`).
+//! Tensor maps. A map describes a tensor, including its address, for the copy engine of compute
+//! capability 9.0 and later (TMA). A kernel receives a map by value (`__grid_constant__`).
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -25,16 +25,16 @@ const LAST_FAULTY_DRIVER: c_int = 13010;
 const LARGE_BIT: u64 = 1 << 21;
 const LARGE_BYTES: u64 = 128 << 10;
 
-/// The arguments of `cuTensorMapEncodeTiled`, except for the address, as Triton's launcher passes
-/// them.
+/// The arguments of `cuTensorMapEncodeTiled`, except for the address, in the form in which Triton's
+/// launcher passes them.
 #[derive(Debug, PartialEq, Eq)]
 struct Encoding {
     element: c_uint,
     rank: c_uint,
-    /// In the following arrays, the innermost dimension comes first.
+    /// In this array and the following ones, the innermost dimension comes first.
     shape: [u64; MAX_RANK],
-    /// Strides in bytes. The innermost dimension, whose stride is the size of an element, is left
-    /// out.
+    /// Strides in bytes. The stride of the innermost dimension, which is the size of an element, is
+    /// left out.
     strides: [u64; MAX_RANK],
     block: [u32; MAX_RANK],
     element_strides: [u32; MAX_RANK],
@@ -45,7 +45,7 @@ struct Encoding {
 }
 
 impl Encoding {
-    /// Returns the encoding of a map that has been checked.
+    /// Returns the encoding of a map, which must be valid.
     fn of(map: &TensorMap) -> Self {
         let bytes = map.element.bytes();
         let (mut shape, mut strides) = ([0; MAX_RANK], [0; MAX_RANK]);
@@ -149,7 +149,7 @@ pub fn encode_tensor_map(
     Ok(bytes_of(corrected(encoded.opaque, map, version)))
 }
 
-/// Returns the map with the driver's error for small tensors corrected.
+/// Returns the encoded map, corrected for the driver's error with small tensors.
 fn corrected(mut words: [u64; 16], map: &TensorMap, driver: c_int) -> [u64; 16] {
     let small = map.span_bytes().is_some_and(|bytes| bytes < LARGE_BYTES);
     if driver <= LAST_FAULTY_DRIVER && small {
@@ -166,7 +166,7 @@ fn bytes_of(words: [u64; 16]) -> [u8; TENSOR_MAP_BYTES] {
     bytes
 }
 
-/// Describes a map for errors.
+/// Describes a map for error messages.
 fn told(map: &TensorMap) -> String {
     let TensorMap { element, shape, strides, block, swizzle, nan } = map;
     let padding = if *nan { "nan" } else { "zero" };

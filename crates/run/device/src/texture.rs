@@ -26,7 +26,7 @@ pub(super) struct ResourceDescription {
     address: u64,
     format: c_uint,
     channels: c_uint,
-    /// Bytes of linear memory, or texels of a row of pitched memory.
+    /// Size in bytes of linear memory, or number of texels in a row of pitched memory.
     width: usize,
     height: usize,
     pitch: usize,
@@ -69,12 +69,12 @@ pub(super) fn format(element: TexelElement) -> c_uint {
 }
 
 impl ResourceDescription {
-    /// Describes a CUDA array by its handle.
+    /// Describes a CUDA array, given its handle.
     pub(super) fn of_array(array: *mut c_void) -> Self {
         Self { kind: ARRAY, address: array as u64, ..Self::default() }
     }
 
-    /// Describes the memory from `address` on.
+    /// Describes the memory that begins at `address`.
     fn of_memory(layout: &TextureLayout, address: u64) -> Self {
         let grid = &layout.grid;
         let pitch = grid.row_bytes() as usize;

@@ -10,7 +10,7 @@ use super::{Context, DeviceBuffer, DeviceError, PreparedLaunch, Stream};
 /// callers, [`Support::scrub_shared`] zeroes the memory without this requirement.
 pub struct SharedWipe {
     launch: PreparedLaunch,
-    /// Counter of the blocks that have arrived.
+    /// Counter of the thread blocks that have arrived.
     cell: DeviceBuffer,
 }
 

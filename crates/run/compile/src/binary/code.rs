@@ -1,5 +1,5 @@
-//! Compares images: whether they contain the same machine code for a kernel, or are fully
-//! equivalent.
+//! Compares images: whether they contain the same machine code for a kernel, and whether they are
+//! fully equivalent.
 
 use object::read::elf::{ElfFile64, FileHeader, SectionHeader};
 use object::{Endianness, Object, ObjectSection};
@@ -8,13 +8,13 @@ use object::{Endianness, Object, ObjectSection};
 /// cubin or lacks the kernel.
 ///
 /// These are its instructions, its constants and the initial values of its variables. Names of
-/// kernels, debug information and the order of sections are excluded, so that the same code under
-/// another name is equal.
+/// kernels, debugging information and the order of sections are excluded, so that equal code under
+/// different names compares equal.
 fn essence(image: &[u8], symbol: &str) -> Option<(Vec<u8>, Vec<u8>)> {
     let elf = ElfFile64::<object::Endianness>::parse(image).ok()?;
     let text = elf.section_by_name(&format!(".text.{symbol}"))?;
-    // The kernel may call any of these functions. One that it does not call can make equal kernels
-    // differ, so the result errs on the side of "not the same".
+    // The kernel may call any of these functions. A function that it does not call can make equal
+    // kernels differ. The comparison then wrongly returns "different", which is harmless.
     let functions = elf.sections().filter(|section| {
         section
             .name()
@@ -36,8 +36,8 @@ fn essence(image: &[u8], symbol: &str) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((code, bytes.concat()))
 }
 
-/// Returns whether both cubins run the same instructions with the same constants, or `None` if the
-/// images do not show it (PTX, fat binaries).
+/// Returns whether both cubins run the same instructions with the same constants. Returns `None`
+/// for other images (PTX, fat binaries).
 pub(crate) fn same_code(a: (&[u8], &str), b: (&[u8], &str)) -> Option<bool> {
     Some(essence(a.0, a.1)? == essence(b.0, b.1)?)
 }
@@ -45,9 +45,9 @@ pub(crate) fn same_code(a: (&[u8], &str), b: (&[u8], &str)) -> Option<bool> {
 /// A section: name, type, flags, size, link, info, alignment, and bytes.
 type Section<'a> = (&'a [u8], u32, u64, u64, u32, u32, u64, &'a [u8]);
 
-/// Returns whether no driver can distinguish two cubins. Every section is equal, including
-/// registers, sizes of variables and launch limits, except sections that describe the origin of the
-/// code.
+/// Returns whether no driver can distinguish two cubins. All sections must be equal, including
+/// registers, sizes of variables and launch limits. Sections that describe the origin of the code
+/// are ignored.
 pub(crate) fn same_image(a: &[u8], b: &[u8]) -> bool {
     matches!((everything(a), everything(b)), (Some(a), Some(b)) if a == b)
 }
@@ -84,7 +84,7 @@ fn everything(image: &[u8]) -> Option<(Machine, Vec<Section<'_>>)> {
     Some((machine, sections))
 }
 
-/// Returns whether a section is only for debuggers and people. No launch reads it.
+/// Returns whether a section is only for debuggers and people. No launch reads such a section.
 fn tells_origin(name: &[u8]) -> bool {
     let prefixes: [&[u8]; 4] = [b".debug_", b".nv_debug_", b".note.nv.tkinfo", b".comment"];
     prefixes.iter().any(|prefix| name.starts_with(prefix))

@@ -17,10 +17,11 @@ const MAX_KERNELS: usize = 4096;
 /// Maximum number of parameters of one kernel.
 const MAX_PARAMS: usize = 4096;
 
-/// Shared memory that the system reserves at the start of a block, on some architectures, in bytes.
+/// Size of the shared memory that the system reserves at the start of a block on some
+/// architectures, bytes.
 const RESERVED_SHARED: u32 = 1024;
 
-/// Flag of a function symbol that is a kernel (`STO_CUDA_ENTRY`).
+/// Flag that marks a function symbol as a kernel (`STO_CUDA_ENTRY`).
 const ENTRY: u8 = 0x10;
 
 /// Content of a cubin.
@@ -32,7 +33,7 @@ pub(crate) struct Cubin {
     pub kernels: Vec<RawKernel>,
 }
 
-/// A kernel without types: the facts that every image contains.
+/// A kernel without parameter types: the facts that every image contains.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RawKernel {
     pub symbol: String,
@@ -41,7 +42,7 @@ pub(crate) struct RawKernel {
     pub resources: Resources,
 }
 
-/// Position of a parameter.
+/// Offset and size of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RawParam {
     /// Size, bytes.
@@ -50,7 +51,7 @@ pub(crate) struct RawParam {
     pub offset: u32,
 }
 
-/// Reasons why bytes are not a valid cubin.
+/// Reason why bytes are not a valid cubin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CubinError {
     #[error("the cubin is not an ELF file: it begins with {found}")]
@@ -126,7 +127,7 @@ fn check_magic(bytes: &[u8]) -> Result<(), CubinError> {
     Err(CubinError::NotElf { found })
 }
 
-/// Checks for truncation: the section and program tables are at the end of a cubin.
+/// Checks whether a cubin is truncated. The section and program tables are at its end.
 fn check_length(header: &FileHeader64<LittleEndian>, bytes: &[u8]) -> Result<(), CubinError> {
     let endian = LittleEndian;
     let sections = u64::from(header.e_shnum(endian)) * u64::from(header.e_shentsize(endian));
@@ -142,14 +143,14 @@ fn check_length(header: &FileHeader64<LittleEndian>, bytes: &[u8]) -> Result<(),
     Ok(())
 }
 
-/// Returns the architecture. Version 8 of the format (CUDA 12.8 and later) has it at another
+/// Returns the architecture. In version 8 of the format (CUDA 12.8 and later), it is at another
 /// position in the flags.
 fn arch(header: &FileHeader64<LittleEndian>) -> u32 {
     let flags = header.e_flags(LittleEndian);
     if header.e_ident().abi_version >= 8 { (flags >> 8) & 0xff } else { flags & 0xff }
 }
 
-/// Sections by name.
+/// Sections of an image, by name.
 #[derive(Default)]
 struct Module<'a> {
     sizes: HashMap<String, u32>,
@@ -165,16 +166,17 @@ impl<'a> Module<'a> {
         attributes(self.infos.get(name).copied().unwrap_or(&[]))
     }
 
-    /// Returns the module-wide attribute `kind` of the function with this symbol index.
+    /// Returns the value of the attribute `kind` for the function with this symbol index, from the
+    /// module's attribute list.
     fn of_symbol(&self, kind: u8, symbol: u32) -> Option<u32> {
         self.info(".nv.info")
             .find(|a| a.kind == kind && a.u32(0) == Some(symbol))
             .and_then(|a| a.u32(1))
     }
 
-    /// Returns a kernel's static shared memory in bytes. From sm_90 on, the section includes 1024
-    /// bytes that the system reserves; the figures of ptxas and of the driver's function attribute
-    /// do not.
+    /// Returns a kernel's static shared memory in bytes. From sm_90 on, the section's size includes
+    /// 1024 bytes that the system reserves. The figures of ptxas and of the driver's function
+    /// attribute do not include them.
     fn static_shared(&self, symbol: &str) -> u32 {
         let reserved =
             if self.sizes.contains_key(".nv.shared.reserved.0") { RESERVED_SHARED } else { 0 };
@@ -218,8 +220,8 @@ impl<'a> Module<'a> {
     }
 }
 
-/// Returns the largest number of threads per block that fits both the register file and the bound
-/// that the code declares. The file has 65536 registers per block, allocated to warps in units of
+/// Returns the largest number of threads per block that both the register file and the bound that
+/// the code declares allow. The file has 65536 registers per block, allocated to warps in units of
 /// 256.
 pub(crate) fn max_threads_per_block(registers: u32, bound: Option<u32>) -> u32 {
     let per_warp = (registers.clamp(1, 255) * 32).next_multiple_of(256);

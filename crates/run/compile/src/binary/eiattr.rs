@@ -12,25 +12,25 @@ pub(super) struct Attribute<'a> {
     pub payload: &'a [u8],
 }
 
-/// Register count of a function: symbol index, registers.
+/// Register count of a function. Payload: symbol index, registers.
 pub(super) const REGCOUNT: u8 = 0x2f;
-/// Stack frame of a function: symbol index, bytes.
+/// Stack frame of a function. Payload: symbol index, bytes.
 pub(super) const FRAME_SIZE: u8 = 0x11;
-/// Stack of a function including all functions that it calls: symbol index, bytes.
+/// Stack of a function and of all functions that it calls. Payload: symbol index, bytes.
 pub(super) const MIN_STACK_SIZE: u8 = 0x12;
-/// Largest block (`__launch_bounds__`): x, y, z.
+/// Largest block (`__launch_bounds__`). Payload: x, y, z.
 pub(super) const MAX_THREADS: u8 = 0x05;
-/// Required block (`__block_size__`, `.reqntid`): x, y, z.
+/// Required block (`__block_size__`, `.reqntid`). Payload: x, y, z.
 pub(super) const REQNTID: u8 = 0x10;
-/// A parameter of at most 16 KiB.
+/// A parameter whose size is at most 16 KiB.
 const KPARAM_INFO: u8 = 0x17;
-/// A parameter, with a 32-bit size.
+/// A parameter whose size is stored in 32 bits.
 const KPARAM_INFO_V2: u8 = 0x45;
 
-/// Format with a separate payload.
+/// Format of an entry whose payload follows it.
 const SIZED: u8 = 0x04;
 
-/// Splits an attribute list. Stops at the first entry that is incomplete.
+/// Splits an attribute list into entries. Stops at the first incomplete entry.
 pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = Attribute<'_>> {
     std::iter::from_fn(move || {
         let (head, rest) = bytes.split_at_checked(4)?;

@@ -1,15 +1,15 @@
-//! Reads fatbins: containers of images for several architectures.
+//! Reads fat binaries: containers of images for several architectures.
 //!
-//! The layout is not documented. This reader was checked against fatbins of nvcc 13.5, with and without
-//! compression.
+//! The layout is not documented. This reader was checked against fat binaries of nvcc 13.5, with
+//! and without compression.
 
 use std::borrow::Cow;
 use std::io::Read;
 
-/// First word of a fatbin.
+/// First word of a fat binary.
 const MAGIC: u32 = 0xba55_ed50;
 
-/// Maximum number of images read.
+/// Maximum number of images that are read from one fat binary.
 const MAX_ENTRIES: usize = 256;
 
 /// Maximum size of an unpacked image, in bytes.
@@ -18,18 +18,18 @@ const MAX_IMAGE_BYTES: u64 = 256 << 20;
 const FLAG_LZ4: u64 = 0x2000;
 const FLAG_ZSTD: u64 = 0x8000;
 
-/// Kind of an image in a fatbin.
+/// Kind of an image in a fat binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FatbinKind {
     /// PTX text.
     Ptx,
     /// Machine code.
     Cubin,
-    /// Another kind (relocatable code, intermediate code).
+    /// Another kind, such as relocatable code or intermediate code.
     Other(u16),
 }
 
-/// One image of a fatbin.
+/// One image of a fat binary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FatbinEntry<'a> {
     pub kind: FatbinKind,
@@ -40,7 +40,7 @@ pub(crate) struct FatbinEntry<'a> {
     unpacked_size: u64,
 }
 
-/// Reasons why bytes are not a valid fatbin.
+/// Reason why bytes are not a valid fat binary.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FatbinError {
     #[error("the fatbin begins with {found:#010x} instead of {MAGIC:#010x}")]
@@ -51,7 +51,7 @@ pub(crate) enum FatbinError {
     Damaged { at: usize },
 }
 
-/// Lists the images of a fatbin.
+/// Lists the images of a fat binary.
 pub(crate) fn read_fatbin(bytes: &[u8]) -> Result<Vec<FatbinEntry<'_>>, FatbinError> {
     let truncated = |expected: u64| FatbinError::Truncated {
         missing: expected.saturating_sub(bytes.len() as u64),
@@ -78,7 +78,7 @@ pub(crate) fn read_fatbin(bytes: &[u8]) -> Result<Vec<FatbinEntry<'_>>, FatbinEr
     Ok(entries)
 }
 
-/// Reads the image whose header is at `at`. Also returns the position of the next header.
+/// Reads the image whose header is at the offset `at`. Also returns the offset of the next header.
 fn read_entry(bytes: &[u8], at: usize) -> Option<(FatbinEntry<'_>, usize)> {
     let head = bytes.get(at..)?;
     let header_size = u32_at(head, 4)? as usize;

@@ -4,7 +4,7 @@ use crate::ctype::CType;
 use crate::diagnostics::boundary_before;
 use warpgauge_code::source::{Token, TokenKind, tokenize};
 
-/// Maximum number of kernels read.
+/// Maximum number of kernels that are read from one module.
 const MAX_KERNELS: usize = 4096;
 
 /// Declarations of a PTX module.
@@ -14,7 +14,7 @@ pub(crate) struct Ptx {
     pub version: (u32, u32),
     /// Target as written, e.g. `sm_90a`.
     pub target: String,
-    /// Kernels in order.
+    /// Kernels in the order of their declarations.
     pub kernels: Vec<PtxKernel>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct PtxKernel {
 /// A parameter of a PTX kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PtxParam {
-    /// Type, as far as the declaration determines it.
+    /// Type of the parameter. The declaration may not determine it fully.
     pub ctype: CType,
     /// Size, bytes.
     pub bytes: u32,
@@ -37,7 +37,7 @@ pub(crate) struct PtxParam {
     pub offset: u32,
 }
 
-/// Reasons why a text is not a PTX module.
+/// Reason why a text is not a valid PTX module.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PtxError {
     #[error("the PTX declares no `.version`")]
@@ -53,7 +53,7 @@ pub(crate) enum PtxError {
 }
 
 impl Ptx {
-    /// Returns the number in the target, e.g. 90, and its suffix, e.g. `a`.
+    /// Returns the architecture number of the target, e.g. 90, and its suffix, e.g. `a`.
     pub(crate) fn arch(&self) -> Option<(u32, &str)> {
         let rest =
             self.target.strip_prefix("sm_").or_else(|| self.target.strip_prefix("compute_"))?;
@@ -125,7 +125,7 @@ impl<'a> Reader<'_, 'a> {
         found
     }
 
-    /// Reads a kernel after `.entry`: its name and, in parentheses, its parameters.
+    /// Reads a kernel after `.entry`: the kernel's name and, in parentheses, its parameters.
     fn kernel(&mut self) -> Result<PtxKernel, PtxError> {
         let name = self.symbol().ok_or_else(|| PtxError::Entry { at: self.here() })?;
         let mut params = Vec::new();
@@ -198,8 +198,8 @@ impl<'a> Reader<'_, 'a> {
     }
 }
 
-/// Returns the type and size of a scalar. Compilers write `.u` and `.b` types for signed values,
-/// unsigned values and pointers alike.
+/// Returns the type and size of a scalar parameter. Compilers write `.u` and `.b` types for signed
+/// values, unsigned values and pointers alike.
 fn scalar(word: &str) -> Option<(CType, u32)> {
     Some(match word {
         "f32" => (CType::F32, 4),

@@ -11,7 +11,7 @@ use crate::demangle::demangle;
 use warpgauge_code::source::{Token, TokenKind, tokenize};
 use warpgauge_model::ImageFormat;
 
-/// Maximum number of variables read.
+/// Maximum number of variables that are read from one image.
 const MAX_VARIABLES: usize = 4096;
 
 /// A `__constant__` or `__device__` variable of an image.
@@ -31,15 +31,15 @@ pub struct ImageVariable {
 
 impl ImageVariable {
     fn new(symbol: &str, bytes: u64, is_constant: bool, is_initialised: bool) -> Self {
-        // The symbol of a template instance lacks the parameter types that follow the name of a
-        // function.
+        // In the symbol of a template instance, the parameter types that follow a function's name
+        // are absent.
         let name = demangle(symbol).or_else(|| demangle(&format!("{symbol}vv")));
         let name = name.map_or_else(|| symbol.to_owned(), |function| plain(&function.name));
         Self { symbol: symbol.to_owned(), name, bytes, is_constant, is_initialised }
     }
 }
 
-/// Returns the variables of an image; empty if the image does not list them.
+/// Returns the variables of an image. The result is empty if the image does not list them.
 pub(crate) fn variables_of(image: &[u8], format: ImageFormat) -> Vec<ImageVariable> {
     match format {
         ImageFormat::Ptx => in_ptx(&String::from_utf8_lossy(image)),
@@ -58,7 +58,7 @@ fn plain(name: &str) -> String {
     name.split("::").filter(is_own).collect::<Vec<_>>().join("::")
 }
 
-/// Reads declarations such as `.visible .const .align 4 .b8 c[16] = {…};` outside of functions.
+/// Reads declarations such as `.visible .const .align 4 .b8 c[16] = {…};` outside functions.
 fn in_ptx(text: &str) -> Vec<ImageVariable> {
     let tokens = tokenize(text);
     let mut found = Vec::new();
@@ -130,7 +130,7 @@ fn in_cubin(bytes: &[u8]) -> Result<Vec<ImageVariable>, object::Error> {
         let name = String::from_utf8_lossy(symbol.name(endian, symbols.strings())?).into_owned();
         let is_initialised = match is_constant {
             false => home.starts_with(b".nv.global.init"),
-            // Constants without an initialiser are stored as zeros.
+            // The compiler stores constants without an initialiser as zeros.
             true => {
                 let from = symbol.st_value(endian).saturating_sub(section.sh_addr(endian));
                 let data = section.data(endian, bytes)?.get(from as usize..).unwrap_or_default();

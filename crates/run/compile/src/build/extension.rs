@@ -12,7 +12,7 @@ use crate::protocol::{BuildStep, BuildWay};
 use crate::toolchain::{NvccInstall, Toolchain, TorchInstall, host, library_dirs, toolkit_roots};
 use warpgauge_model::FailureCode;
 
-/// Names of the two variants of a compilation, for the log.
+/// Names of the two variants of a compilation, as the log shows them.
 const LEAN: &str = "lean headers";
 const WHOLE: &str = "whole headers";
 
@@ -25,7 +25,7 @@ const CUDA_FLAGS: [&str; 5] = [
     "--expt-relaxed-constexpr",
 ];
 
-/// Checks an order and plans its commands.
+/// Checks a build request and plans its commands.
 pub(super) fn plan(
     order: &ExtensionOrder,
     python: &PythonHost,
@@ -69,7 +69,7 @@ fn no_cxx() -> CompileError {
     }
 }
 
-/// Returns the CUDA C++ compiler if it supports this PyTorch.
+/// Returns the CUDA C++ compiler. Fails if it does not support this PyTorch.
 fn nvcc<'a>(
     python: &PythonHost,
     toolchain: &'a Toolchain,
@@ -97,7 +97,7 @@ fn nvcc<'a>(
     Err(environment(what, "set CUDA_HOME to a toolkit of the same major version"))
 }
 
-/// An order together with the tools that build it.
+/// A build request together with the tools that build it.
 struct Making<'a> {
     order: &'a ExtensionOrder,
     python: &'a PythonHost,
@@ -111,8 +111,8 @@ impl Making<'_> {
         self.torch.site_packages.join("torch/include")
     }
 
-    /// Returns macros and header directories for both compilers. The directory `lean` is searched
-    /// first.
+    /// Returns the macro definitions and header directories for both compilers. They search the
+    /// directory `lean` first.
     fn common(&self, lean: Option<&str>) -> Vec<String> {
         let mut words = vec![
             format!("-DTORCH_EXTENSION_NAME={}", self.order.name),

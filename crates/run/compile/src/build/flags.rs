@@ -15,7 +15,7 @@ const LONGEST: usize = 1024;
 const HOST: [&str; 12] =
     ["-O", "-g", "-std=", "-D", "-U", "-W", "-w", "-f", "-m", "-pthread", "-pedantic", "-ansi"];
 
-/// Prefixes of exceptions to [`HOST`], which access files or choose programs.
+/// Prefixes of options that match [`HOST`] but access files or choose programs. They are rejected.
 const HOST_REFUSED: [&str; 20] = [
     "-Wl,",
     "-Wa,",
@@ -39,7 +39,7 @@ const HOST_REFUSED: [&str; 20] = [
     "-ftest-coverage",
 ];
 
-/// CUDA libraries, which are searched for beside PyTorch and in the toolkit.
+/// CUDA libraries that may be linked. They are searched for beside PyTorch and in the toolkit.
 const OF_CUDA: [&str; 11] = [
     "cuda",
     "cudart",
@@ -84,8 +84,8 @@ pub(super) fn host(given: &[String]) -> Result<Vec<String>, CompileError> {
     Ok(words)
 }
 
-/// Checks options of nvcc. The result is only for devices of this architecture, even if the options
-/// name others.
+/// Checks options of nvcc. The result compiles only for this architecture, even if the options name
+/// others.
 pub(super) fn device(given: &[String], arch: u32) -> Result<CheckedOptions, CompileError> {
     bounded("extra_cuda_cflags", given)?;
     let mut words: Vec<String> = Vec::new();
@@ -142,7 +142,7 @@ fn of_device(value: &str, arch: u32) -> bool {
     first == Some(arch) && numbers.all(|number| number == arch)
 }
 
-/// An item to link besides PyTorch.
+/// An item to link in addition to PyTorch.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Linked {
     /// Name of a CUDA library.
@@ -151,7 +151,7 @@ pub(super) enum Linked {
     Option(String),
 }
 
-/// Checks options of the linker: libraries by name.
+/// Checks options of the linker. They select libraries by name.
 pub(super) fn link(given: &[String]) -> Result<Vec<Linked>, CompileError> {
     let mut linked = Vec::new();
     for option in given.iter().flat_map(|option| option.split_whitespace()) {
@@ -174,7 +174,7 @@ pub(super) fn link(given: &[String]) -> Result<Vec<Linked>, CompileError> {
     Ok(linked)
 }
 
-/// Returns whether an option is one word of a command line, of acceptable length. Macros may
+/// Returns whether an option is a single word of acceptable length for a command line. Macros may
 /// contain white space.
 fn sound(option: &str) -> bool {
     let free = option.starts_with("-D");

@@ -11,10 +11,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Headers of a source, by their paths.
+/// Headers for a source, by their paths.
 pub(super) type Headers = Vec<(&'static str, String)>;
 
-/// PyTorch's header that defines the `torch::` factories without a lean version.
+/// PyTorch's header that defines the `torch::` factories. The lean headers replace it.
 const FACTORIES: &str = "torch/csrc/autograd/generated/variable_factories.h";
 
 /// Namespaces of PyTorch with separate headers. A source that uses one needs the complete headers.
@@ -39,7 +39,7 @@ const WHOLE: [&str; 14] = [
 const SHADOWED: [&str; 5] =
     ["torch/extension.h", "torch/types.h", "torch/torch.h", "torch/all.h", "ATen/ATen.h"];
 
-/// The compiler that reads the headers.
+/// The compiler for which headers are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum For {
     Host,
@@ -112,7 +112,7 @@ pub(super) fn headers(source: &str, include: &Path, reader: For) -> Option<Heade
     Some(headers)
 }
 
-/// Returns whether PyTorch provides the operator that a lean factory calls.
+/// Returns whether PyTorch has a separate header for the operator that a lean factory calls.
 fn has_own(include: &Path, name: &str) -> bool {
     include.join(format!("ATen/ops/{name}_ops.h")).is_file()
 }
@@ -169,7 +169,7 @@ constexpr auto kF64 = kFloat64;
 }
 ";
 
-/// A function that creates a tensor.
+/// A function that creates a tensor, as lean headers define it.
 struct Factory {
     name: &'static str,
     text: &'static str,

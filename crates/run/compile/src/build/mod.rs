@@ -33,7 +33,7 @@ pub struct BuildOutput {
     pub object: Arc<[u8]>,
     /// Content address of the file in the cache.
     pub key: String,
-    /// Variant by which each source was compiled, if there are several.
+    /// Variant of the compilation that was used for each source, if there are several.
     pub how: String,
     /// Compiler warnings.
     pub log: String,
@@ -46,7 +46,7 @@ fn too_large() -> CompileError {
     CompileError::rejected(FailureCode::SourceTooLarge, message)
 }
 
-/// Checks an order and plans its commands.
+/// Checks a build request and plans its commands.
 pub(crate) fn planned(
     order: &BuildOrder,
     python: &PythonHost,
@@ -73,7 +73,7 @@ pub(crate) fn planned(
     }
 }
 
-/// Checks the order of a whole program and plans its commands.
+/// Checks the request to build a whole program and plans its commands.
 pub(crate) fn planned_program(
     order: &ProgramOrder<'_>,
     toolchain: &Toolchain,
@@ -81,7 +81,7 @@ pub(crate) fn planned_program(
     program::plan(order, toolchain)
 }
 
-/// Returns what is missing to build programs, and a remedy.
+/// Returns a description of what is missing to build programs, and a remedy.
 pub(crate) fn lacks_for_programs(toolchain: &Toolchain) -> Option<(&'static str, &'static str)> {
     program::compilers(toolchain).err()
 }

@@ -7,18 +7,18 @@ use serde::Deserialize;
 /// A build request. The process that sends it runs submitted code, so only known fields are accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub enum BuildOrder {
-    /// A PyTorch extension, from C++ and CUDA C++.
+    /// A PyTorch extension, built from C++ and CUDA C++.
     #[serde(rename = "extension")]
     Extension(ExtensionOrder),
-    /// A Python module from C, as Triton compiles them.
+    /// A Python module, built from C as Triton does.
     #[serde(rename = "c")]
     Module(ModuleOrder),
-    /// Machine code from PTX.
+    /// Machine code, assembled from PTX.
     #[serde(rename = "ptxas")]
     Assembly(AssemblyOrder),
 }
 
-/// Sources in the form of `load_inline`, and the caller's options.
+/// Request for an extension: sources in the form of `load_inline`, and the caller's options.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExtensionOrder {
@@ -38,7 +38,7 @@ pub struct ExtensionOrder {
     pub with_cuda: bool,
 }
 
-/// A Python module in C.
+/// Request for a Python module that is written in C.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModuleOrder {
@@ -46,7 +46,7 @@ pub struct ModuleOrder {
     pub source: String,
 }
 
-/// PTX text to assemble.
+/// Request to assemble a PTX text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AssemblyOrder {
@@ -59,9 +59,9 @@ pub struct AssemblyOrder {
 /// code. Its PyTorch is that of the toolchain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PythonHost {
-    /// Directories of `Python.h`.
+    /// Directories that contain `Python.h`.
     pub include: PathBuf,
-    /// The C++ standard of PyTorch's extensions, e.g. `c++17`.
+    /// C++ standard that PyTorch's extensions require, e.g. `c++17`.
     pub standard: String,
     /// Macros that select PyTorch's binary interface.
     pub defines: Vec<String>,
@@ -81,7 +81,7 @@ impl BuildOrder {
         }
     }
 
-    /// Returns the name of the module; empty for machine code.
+    /// Returns the name of the module. It is empty for machine code.
     pub fn name(&self) -> &str {
         match self {
             Self::Extension(order) => &order.name,

@@ -12,13 +12,13 @@ pub(super) const NVCC_REMEDY: &str =
     "run `warpgauge toolchain install --with nvcc`, or set CUDA_HOME to a CUDA toolkit";
 pub(super) const CXX_REMEDY: &str = "install one (Debian: `apt install g++`)";
 
-/// System directories of CUDA libraries that are outside of any toolkit.
+/// System directories that contain CUDA libraries outside any toolkit.
 pub(super) const SYSTEM_LIBRARIES: [&str; 2] = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64"];
 
 /// Maximum length of a module's name, bytes.
 const LONGEST_NAME: usize = 100;
 
-/// Commands, and everything that determines their result.
+/// Commands of a build, and everything that determines their result.
 #[derive(Debug)]
 pub(crate) struct Plan {
     kind: &'static str,
@@ -86,12 +86,12 @@ fn processor() -> Vec<String> {
     ["model name", "flags", "Features"].into_iter().filter_map(first).collect()
 }
 
-/// Converts a path to a word of a command.
+/// Converts a path to a word of a command line.
 pub(super) fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Returns `libNAME.so` in a directory, or the first `libNAME.so.VERSION`.
+/// Returns the path of `libNAME.so` in a directory, or else of the first `libNAME.so.VERSION`.
 pub(super) fn library_in(directory: &Path, name: &str) -> Option<String> {
     let start = format!("lib{name}.so");
     let versioned = format!("{start}.");

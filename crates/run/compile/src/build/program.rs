@@ -15,18 +15,19 @@ use warpgauge_model::{FailureCode, Target};
 /// Name of the resulting file.
 const OUTPUT: &str = "program";
 
-/// A program to build, and its target.
+/// Request to build a program for a target.
 #[derive(Debug, Clone)]
 pub struct ProgramOrder<'a> {
-    /// CUDA C++ with a `main()`, and options of nvcc with CUDA libraries (`-lcublas`).
+    /// CUDA C++ source with a `main()`, and options of nvcc, which may name CUDA libraries
+    /// (`-lcublas`).
     pub kernel: &'a KernelCode,
     /// The device that the program runs on.
     pub target: Target,
-    /// The emulator's library, which replaces CUDA's driver and runtime.
+    /// Path of the emulator's library, which replaces CUDA's driver and runtime. `None` for a GPU.
     pub emulator: Option<&'a Path>,
 }
 
-/// Checks an order and plans its commands.
+/// Checks a build request and plans its commands.
 pub(super) fn plan(order: &ProgramOrder<'_>, toolchain: &Toolchain) -> Result<Plan, CompileError> {
     let (nvcc, cxx) = compilers(toolchain).map_err(|(what, remedy)| CompileError::Environment {
         what: format!("programs are compiled by nvcc: {what}"),
@@ -80,7 +81,8 @@ pub(super) fn plan(order: &ProgramOrder<'_>, toolchain: &Toolchain) -> Result<Pl
     Ok(plan)
 }
 
-/// Returns nvcc and the compiler that it needs, or what is missing and a remedy.
+/// Returns nvcc and the host compiler that it needs. Fails with a description of what is missing
+/// and a remedy.
 pub(super) fn compilers(
     toolchain: &Toolchain,
 ) -> Result<(&NvccInstall, PathBuf), (&'static str, &'static str)> {
@@ -90,8 +92,8 @@ pub(super) fn compilers(
     Ok((nvcc, host::cxx().ok_or(missing)?))
 }
 
-/// Returns the libraries to link with the program. At run time the program searches for a CUDA
-/// library where it was linked from.
+/// Returns the options that link libraries. At run time the program searches for a CUDA library
+/// where it was linked from.
 fn linked(
     order: &ProgramOrder<'_>,
     nvcc: &NvccInstall,
@@ -122,7 +124,8 @@ fn linked(
     Ok(words)
 }
 
-/// Returns a library of the toolkit, and the option that makes the program search its directory.
+/// Returns the options for a library of the toolkit: its path, and a run-time search path for its
+/// directory.
 fn library(nvcc: &NvccInstall, name: &str) -> Result<Vec<String>, CompileError> {
     let mut directories = library_dirs(nvcc.root());
     directories.extend(SYSTEM_LIBRARIES.map(PathBuf::from));

@@ -9,10 +9,10 @@ use crate::protocol::{BuildStep, BuildWay};
 use crate::toolchain::{Toolchain, TorchInstall, host};
 use warpgauge_model::FailureCode;
 
-/// Directory of NVIDIA's files in Triton's packages.
+/// Directory of NVIDIA's files in Triton's package.
 const BACKEND: &str = "triton/backends/nvidia";
 
-/// First architecture with a separate assembler in Triton, if it is installed.
+/// First architecture for which Triton may have a separate assembler.
 const BLACKWELL: u32 = 100;
 
 /// Assembler options of Triton that access no files.
@@ -27,7 +27,7 @@ const OPTIONS: [&str; 8] = [
     "--opt-level=0",
 ];
 
-/// Plans machine code from PTX.
+/// Plans the assembly of machine code from PTX.
 pub(super) fn assembly(
     order: &AssemblyOrder,
     python: &PythonHost,
@@ -64,7 +64,7 @@ pub(super) fn assembly(
     Ok(plan)
 }
 
-/// Plans a module from C, with Triton's options.
+/// Plans the compilation of a module from C, with Triton's options.
 pub(super) fn module(
     order: &ModuleOrder,
     python: &PythonHost,

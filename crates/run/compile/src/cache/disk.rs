@@ -19,7 +19,7 @@ use super::key::Key;
 use crate::artifact::CompiledModule;
 use crate::error::CompileSetupError;
 
-/// Content of a cache file.
+/// Content that the cache stores in a file.
 pub(crate) trait Kept: Serialize + DeserializeOwned {
     /// Returns whether this content is valid and belongs to the key. A file that was renamed has a
     /// correct hash, but belongs to another key.
@@ -39,14 +39,14 @@ const EXTENSION: &str = "artifact";
 /// Fraction of the bound at which eviction stops, so that not every write causes an eviction.
 const LOW_WATER: f64 = 0.9;
 
-/// A temporary file of this age is from a process that died.
+/// Age above which a temporary file was left by a process that died.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 pub(super) struct Store {
     directory: PathBuf,
     max_bytes: u64,
-    /// Estimate of the number of bytes in the directory. Other processes write to it, too, so each
-    /// eviction counts again.
+    /// Estimated total size of the files in the directory, bytes. Other processes write to it, too,
+    /// so each eviction counts the bytes again.
     bytes: AtomicU64,
 }
 
@@ -63,8 +63,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Returns the path of a key. Files are distributed over 256 directories by the first byte of the
-    /// key.
+    /// Returns the path of the file for a key. Files are distributed over 256 directories by the
+    /// first byte of the key.
     fn path(&self, key: &Key) -> PathBuf {
         let hex = key.to_string();
         self.directory.join(&hex[..2]).join(format!("{hex}.{EXTENSION}"))
@@ -101,7 +101,8 @@ impl Store {
         if total > self.max_bytes { self.evict() } else { Ok(()) }
     }
 
-    /// Counts the bytes in the directory. Beyond the bound, removes the least recently used files.
+    /// Counts the bytes in the directory. If they exceed the bound, removes the least recently used
+    /// files.
     fn evict(&self) -> io::Result<()> {
         let mut files = list(&self.directory)?;
         let mut total: u64 = files.iter().map(|f| f.bytes).sum();

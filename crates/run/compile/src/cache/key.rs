@@ -1,8 +1,8 @@
 //! The content address of a compilation: a hash of everything that can change its result.
 //!
 //! Encoding: a domain string, then each component as its one-byte tag, its length (64 bits, little
-//! endian) and its bytes. Lists include their length. So no two different inputs encode equally.
-//! Whenever the encoded components or the encoding change, [`FORMAT`] must change.
+//! endian) and its bytes. Lists include their length. So no two different inputs have the same
+//! encoding. Whenever the encoded components or the encoding change, [`FORMAT`] must change.
 
 use std::fmt;
 use std::path::Path;
@@ -21,8 +21,8 @@ pub(crate) struct Key(blake3::Hash);
 
 impl Key {
     /// Returns the address of the same content among the results of `owner`. No owner finds the
-    /// results of another, so that neither `cache_hit` nor the compilation time reveals submissions
-    /// of others.
+    /// results of another, so that neither `cache_hit` nor the compilation time reveals what others
+    /// submitted.
     pub(crate) fn of_owner(&self, owner: Owner) -> Self {
         if owner == Owner::SERVER {
             return self.clone();
@@ -47,7 +47,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Identity of a compiler, independent of where it is installed.
+/// Identity of a compiler. It does not depend on where the compiler is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Compiler {
     /// Name and version, e.g. `nvrtc 13.0.88`.
@@ -74,7 +74,7 @@ pub(crate) struct KeyInputs<'a> {
     /// Source text or image.
     pub code: &'a [u8],
     pub options: &'a [String],
-    /// `a` or `f` of `sm_90a`.
+    /// Suffix of the architecture: `a` or `f`, as in `sm_90a`.
     pub arch_suffix: Option<char>,
     pub backend: Backend,
     pub name_expressions: &'a [String],
@@ -82,11 +82,11 @@ pub(crate) struct KeyInputs<'a> {
     pub fields: &'a [String],
     pub kernel_name: Option<&'a str>,
     pub target: Target,
-    /// Whether line information is added.
+    /// Whether line information is added to the image.
     pub lineinfo: bool,
-    /// `None` for images that are passed through.
+    /// The compiler. `None` for images that the caller sent.
     pub compiler: Option<Compiler>,
-    /// Text that is put before the source.
+    /// Text that is inserted before the source.
     pub prelude: &'a str,
     /// Identity of the header directories, if the source can include any.
     pub headers: &'a [String],
@@ -122,8 +122,8 @@ impl KeyInputs<'_> {
     }
 }
 
-/// Returns the content address of a build. `parts` are lists whose order and number determine their
-/// meaning within `domain`. The address differs from that of every kernel.
+/// Returns the content address of a build. `parts` contains lists; within `domain`, their order and
+/// number determine their meaning. The address differs from that of every kernel.
 pub(crate) fn key_of(domain: &str, compilers: &[Compiler], parts: &[&[String]]) -> Key {
     let mut hasher = Hasher(blake3::Hasher::new());
     hasher.field(0, b"warpgauge build key");

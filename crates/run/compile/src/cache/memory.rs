@@ -1,4 +1,4 @@
-//! The in-memory level of the cache: recently used artifacts, bounded by bytes.
+//! The in-memory level of the cache: recently used artifacts, up to a maximum number of bytes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::key::Key;
 use crate::artifact::CompiledModule;
 
-/// Bytes that are counted for an entry in addition to its image and texts.
+/// Number of bytes that are counted for an entry in addition to its image and texts.
 const ENTRY_OVERHEAD: u64 = 4096;
 
 pub(super) struct Front {

@@ -1,5 +1,5 @@
-//! The artifact cache: content-addressed, bounded, and shared between processes. It holds recently
-//! used artifacts in memory.
+//! The artifact cache. Artifacts are stored by content address, with a limit on their size, and
+//! shared between processes. Recently used artifacts are also kept in memory.
 
 mod disk;
 mod key;
@@ -24,8 +24,8 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// Opens the cache in `directory`, with at most `max_bytes` bytes. With 0, nothing stays on
-    /// disk.
+    /// Opens the cache in `directory`, which may contain at most `max_bytes` bytes. If `max_bytes`
+    /// is 0, nothing stays on disk.
     pub(crate) fn open(directory: PathBuf, max_bytes: u64) -> Result<Self, CompileSetupError> {
         Ok(Self {
             memory: Mutex::new(memory::Front::new(MEMORY_BYTES)),
@@ -51,12 +51,12 @@ impl Cache {
         memory.put(key.clone(), Arc::clone(artifact));
     }
 
-    /// Reads content other than a compiled module from disk.
+    /// Reads a cached result other than a compiled module from disk.
     pub(crate) fn get_other<T: Kept>(&self, key: &Key) -> Option<T> {
         self.disk.get(key)
     }
 
-    /// Writes content to disk. A failed write is only logged: a later compilation then runs again.
+    /// Writes a result to disk. A failed write is only logged; a later request then compiles again.
     pub(crate) fn put_cold<T: Kept>(&self, key: &Key, artifact: &T) {
         if let Err(e) = self.disk.put(key, artifact) {
             tracing::warn!(key = %key, error = %e, "cannot write to the compile cache");

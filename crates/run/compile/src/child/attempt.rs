@@ -38,7 +38,7 @@ pub(super) enum AttemptError {
     Image(String),
 }
 
-/// Maximum number of absent files whose `#include` is removed from a source.
+/// Maximum number of absent files for which `#include` directives are removed from a source.
 const MAX_ABSENT: usize = 16;
 
 /// Final result of compiling a source.
@@ -54,24 +54,26 @@ pub(super) type Compile<'a> =
 /// A source and the names that it must provide.
 pub(super) struct Attempts<'a> {
     pub source: &'a SourceText,
-    /// Names that the caller requests; these must compile.
+    /// Names that the caller requests. The compilation fails if one of them does not compile.
     pub name_expressions: &'a [String],
     /// Paths of the structure fields whose layout is requested.
     pub fields: &'a [String],
 }
 
-/// Names requested in addition to the caller's, by purpose.
+/// Names that are requested in addition to the caller's, by purpose.
 #[derive(Default)]
 struct Extra<'a> {
-    /// Kernels that exist only when requested by name (`static`, unnamed namespaces).
+    /// Kernels that the image contains only if they are requested by name (`static`, unnamed
+    /// namespaces).
     internal: Vec<String>,
-    /// C++ name of each kernel whose type is queried, and its symbol if that is known in advance.
+    /// C++ name of each kernel whose type is queried. The second element is the symbol, if it is
+    /// known in advance.
     probes: Vec<(String, Option<String>)>,
     /// Queries for the layout of structures.
     layouts: Option<LayoutQueries<'a>>,
 }
 
-/// A successful compilation: code, log and the results for the names.
+/// Result of a successful compilation: code, log, and the symbols of the requested names.
 struct Success {
     built: nvrtc::NvrtcCode,
     log: String,
@@ -83,7 +85,7 @@ struct Success {
 
 impl Attempts<'_> {
     /// Compiles the source. If a file that it includes in quotes is absent, its `#include` is
-    /// removed, and the device code must compile without it.
+    /// removed, and the device code must compile without the file.
     pub(super) fn run(&self, compile: &mut Compile<'_>) -> Result<Finished, AttemptError> {
         let mut finished = self.run_present(compile)?;
         let mut last = absent_file(&finished);
@@ -138,14 +140,14 @@ impl Attempts<'_> {
         }
         match &mut finished {
             Finished::Built(built) => built.begin_with(note),
-            // The diagnostics now concern the device code only, no longer the host code.
+            // The diagnostics now concern only the device code, and no longer the host code.
             Finished::Rejected { diagnostics, .. } => diagnostics.extend(note),
         }
         Ok(finished)
     }
 
-    /// Compiles only the code that device code reaches, unless `tried` was the same text. Returns
-    /// the result only if it succeeds.
+    /// Compiles only the code that device code reaches, unless this is the text `tried`, which
+    /// failed before. Returns the result only if it succeeds.
     fn reached(
         &self,
         compile: &mut Compile<'_>,
@@ -174,7 +176,7 @@ impl Attempts<'_> {
                 built.begin_with(note);
                 Ok(Some(Finished::Built(built)))
             }
-            // The diagnostics of the more complete source are more useful.
+            // The diagnostics of the larger part of the source are more useful.
             Finished::Rejected { .. } => Ok(None),
         }
     }
@@ -186,7 +188,7 @@ impl Attempts<'_> {
         let full = self.extra(&kernels);
         let first = self.attempt(compile, &full)?;
         let last = match first {
-            // A compilation that exhausts the memory would do so again.
+            // A compilation that exhausts the memory would do so again without the queries.
             Err((fault, _)) if fault != NvrtcFault::Memory && !full.is_empty() => {
                 self.attempt(compile, &Extra::default())?
             }
@@ -231,7 +233,7 @@ impl Attempts<'_> {
         })))
     }
 
-    /// Returns the names to request in addition to the caller's.
+    /// Returns the names that are requested in addition to the caller's.
     fn extra(&self, kernels: &[SourceKernel]) -> Extra<'_> {
         let internal = kernels.iter().filter(|k| k.internal && !k.template).take(MAX_PROBES);
         let instances = self.name_expressions.iter().map(|name| (name.clone(), None));
@@ -246,7 +248,7 @@ impl Attempts<'_> {
         }
     }
 
-    /// Compiles once. Returns code and results, or the cause of the failure and the log.
+    /// Compiles once. Returns the code and the symbols, or the cause of the failure and the log.
     fn attempt(
         &self,
         compile: &mut Compile<'_>,
@@ -339,8 +341,8 @@ fn is_untyped(kernel: &KernelInfo) -> bool {
     !kernel.symbol.starts_with("_Z") && kernel.params.iter().flatten().any(unknown)
 }
 
-/// Returns a text without host code and with constexpr functions for the device, or `None` if it
-/// has neither. Adds the removed names to `note`.
+/// Returns the text without host code and with constexpr functions compiled for the device. Returns
+/// `None` if the source has neither. Adds the removed names to `note`.
 fn device_only(text: &str, note: &mut Vec<Diagnostic>) -> Option<String> {
     let device = without_host_code(text);
     note.extend(device.iter().map(left_out));
@@ -358,8 +360,8 @@ fn absent_file(finished: &Finished) -> Option<String> {
     is_header(name).then(|| name.to_owned())
 }
 
-/// Removes the directives that include a file in quotes from all texts. Returns whether there were
-/// any.
+/// Removes the directives that include a file in quotes from the source and its files. Returns
+/// whether there were any.
 fn without_file(source: &mut SourceText, name: &str) -> bool {
     let mut is_changed = false;
     let files = source.files.iter_mut().map(|(_, text)| text);
@@ -387,7 +389,7 @@ fn needed(name: &str) -> Diagnostic {
     ))
 }
 
-/// Returns the note that a source was compiled without its host code.
+/// Returns a note that names the host code with which the source was not compiled.
 fn left_out(device: &DeviceCode) -> Diagnostic {
     let more = device.count - device.left_out.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

@@ -89,14 +89,14 @@ fn panicked() -> io::Result<Ended> {
 
 /// How a step ended.
 struct Ended {
-    /// Name of the way that succeeded, if any.
+    /// Name of the alternative that succeeded. `None` if none did.
     way: Option<String>,
-    /// The error, if the step failed.
+    /// The error code, if the step failed.
     code: Option<FailureCode>,
     log: String,
 }
 
-/// Tries the ways of a step in order, until one succeeds.
+/// Tries the alternative arguments of a step in order, until one succeeds.
 fn taken(job_dir: &Path, work: &BuildWork, step: &BuildStep) -> io::Result<Ended> {
     let mut ended = Ended { way: None, code: None, log: String::new() };
     for (at, way) in step.ways.iter().enumerate() {
@@ -144,8 +144,8 @@ fn without_places(mut text: String, job_dir: &Path, work: &BuildWork) -> String 
     without_directory(&text)
 }
 
-/// Returns whether the source would fail with any headers: its first error is a syntax error, an
-/// included file is missing, or the assembler rejects its code.
+/// Returns whether the source would fail with any headers. This is the case if its first error is a
+/// syntax error, an included file is missing, or the assembler rejects its code.
 fn is_the_sources_own(log: &str) -> bool {
     let no_file = ["No such file or directory", "Permission denied"];
     let no_header = log.contains("fatal error: ") && no_file.iter().any(|why| log.contains(why));

@@ -1,4 +1,4 @@
-//! Disassembles an image inside the child, since a submitted image may exploit the tool.
+//! Disassembles an image inside the child. A submitted image might exploit a defect of the tool.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -63,7 +63,7 @@ fn run(request: &ChildRequest, work: &DisassembleWork) -> io::Result<Outcome> {
     Ok(Outcome::Listing { text, complete })
 }
 
-/// Returns the first bytes of a file, and whether they are the whole file.
+/// Returns the first bytes of a file, and whether the file contains no more.
 fn head(path: &std::path::Path, most: u64) -> io::Result<(String, bool)> {
     let mut bytes = Vec::new();
     let mut file = File::open(path)?;

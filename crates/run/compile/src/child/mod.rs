@@ -82,7 +82,7 @@ fn serve() -> io::Result<()> {
     (&socket).write_all(&frame)
 }
 
-/// Ends this process and its children when the parent closes its end of the socket or dies.
+/// Ends this process and its children when the parent closes its end of the socket or ends.
 fn end_with_parent(socket: UnixStream) -> io::Result<()> {
     let wait = move || {
         let mut socket = socket;
@@ -160,8 +160,8 @@ fn confine(
             open_files: OPEN_FILES,
         })?;
         let files = own_root::confine(access, Processes::All)?;
-        // Processes that the child starts cannot find its directory or program through it, and
-        // cannot read its memory.
+        // Without this, processes that the child starts could find its directory and program
+        // through `/proc`, and read its memory.
         let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
         Ok(files.and(calls::allow_only(kind)))
     };

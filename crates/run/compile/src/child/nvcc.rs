@@ -31,10 +31,10 @@ use warpgauge_sandbox::calls::ChildKind;
 use warpgauge_sandbox::enforcement::{Enforcement, FileAccess};
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Paths of the system that host compilers need, as far as they exist.
+/// System paths that host compilers need. Those that do not exist are skipped.
 pub(super) const SYSTEM: [&str; 5] = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache"];
 
-/// A disk with less free space than this counts as full, in bytes.
+/// Free space below which a disk counts as full, bytes.
 const LEAST_ROOM_BYTES: u64 = 1 << 20;
 
 /// Compiles the request's source.

@@ -21,7 +21,7 @@ pub(super) fn compile(
         .map_or_else(|outcome| outcome, |nvrtc| run(&nvrtc, work))
 }
 
-/// A library that discovery found.
+/// A library that the search for compilers found, with its expected version.
 #[derive(Clone, Copy)]
 pub(super) struct Library<'a> {
     pub path: &'a Path,

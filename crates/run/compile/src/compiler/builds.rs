@@ -1,5 +1,5 @@
-//! Builds for Python processes and builds of whole programs. Identical builds run once; results are
-//! cached.
+//! Builds for Python processes, and builds of whole programs. Concurrent identical builds run once.
+//! Results are cached.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use crate::exceeded;
 use crate::protocol::{ChildReply, Outcome, Work};
 use warpgauge_turns::Owner;
 
-/// A [`BuildOutput`] in the cache.
+/// A [`BuildOutput`] as the cache stores it.
 #[derive(Debug, Serialize, Deserialize)]
 struct KeptObject {
     key: String,
@@ -35,8 +35,8 @@ impl Kept for KeptObject {
     }
 }
 
-/// Running builds of each owner. A caller that needs an identical build waits for the first and
-/// finds its cached result. No caller waits for another owner's build.
+/// Running builds of each owner. A caller that needs an identical build waits for the running one
+/// and finds its cached result. No caller waits for another owner's build.
 #[derive(Default)]
 pub(super) struct Builds(Mutex<HashMap<(Key, Owner), BuildTurn>>);
 
@@ -53,11 +53,12 @@ impl Builds {
 }
 
 impl Compiler {
-    /// Runs a build of a Python process within a time limit, or finds its result in the cache.
+    /// Builds a file for a Python process within a time limit, or finds it in the cache.
     ///
     /// Dropping the future ends the compilers.
     ///
     /// # Errors
+    ///
     /// Fails if the compilers or this crate reject the sources, or if this machine lacks a tool.
     pub async fn build_for_python(
         &self,
@@ -87,7 +88,8 @@ impl Compiler {
         self.carried_out(plan, self.environment.limit(Some(limit)), owner).await
     }
 
-    /// Returns the tool that is missing to build programs, and a remedy.
+    /// Returns a description of the tool that is missing to build programs, and a remedy. Returns
+    /// `None` if nothing is missing.
     pub fn lacks_for_programs(&self) -> Option<(String, String)> {
         let (what, remedy) = lacks_for_programs(self.toolchain())?;
         Some((what.to_owned(), remedy.to_owned()))
@@ -123,7 +125,7 @@ impl Compiler {
             log: built.log.clone(),
         };
         let cache = Arc::clone(&self.cache);
-        // Other callers that wait for this build look for the cached file.
+        // Other callers that wait for this build then find the cached file.
         let _ = tokio::task::spawn_blocking(move || cache.put_cold(&key, &kept)).await;
         Ok(built)
     }

@@ -1,5 +1,5 @@
-//! The entry of the compile stage. [`Compiler`] has a cache, runs identical compilations once, and
-//! bounds the number of children.
+//! The entry point of the compile stage. [`Compiler`] has a cache, runs identical concurrent
+//! compilations once, and limits the number of children.
 
 mod builds;
 
@@ -37,14 +37,14 @@ pub struct CompilerConfig {
     pub program: PathBuf,
     /// Directory in which artifacts and unpacked headers are kept across restarts.
     pub cache_dir: PathBuf,
-    /// Bound of the artifact cache, bytes; with 0, nothing stays on disk.
+    /// Maximum size of the artifact cache, bytes. If it is 0, nothing stays on disk.
     pub cache_max_bytes: u64,
     /// Directory for the private directories of compilations.
     pub run_dir: PathBuf,
-    /// Maximum number of concurrent compilations, at least 1. The same number again is available to
-    /// owners without a running compilation.
+    /// Maximum number of concurrent compilations, at least 1. Owners without a running compilation
+    /// can use the same number in addition.
     pub parallelism: usize,
-    /// Whether there may be several owners. If so, one owner has at most half of the waiting
+    /// Whether there may be several owners. If so, one owner may have at most half of the waiting
     /// compilations.
     pub shared: bool,
     /// Time limit of a compilation, from its start.
@@ -52,11 +52,11 @@ pub struct CompilerConfig {
     pub toolchain: Toolchain,
 }
 
-/// Maximum number of waiting compilations. A request may need several, and the number of requests
-/// is bounded, too.
+/// Maximum number of waiting compilations. A request may need several of them. The number of
+/// requests is limited, too.
 const MOST_WAITING: usize = 16_384;
 
-/// Statistics of the stage since it started.
+/// Statistics of the compile stage since it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompileStats {
     pub requests: u64,
@@ -68,7 +68,7 @@ pub struct CompileStats {
     pub shared: u64,
     /// Requests that were compiled.
     pub compiled: u64,
-    /// Images that were checked and passed through.
+    /// Images from callers that were checked and used without compilation.
     pub passed: u64,
     /// Requests that failed, for any reason.
     pub failed: u64,
@@ -113,14 +113,14 @@ struct Counters {
     running: AtomicU64,
 }
 
-/// The work of a compilation.
+/// The work that a request needs.
 #[derive(Clone, Copy)]
 enum Work<'a> {
     Source(&'a Attempt<'a>),
     Triton(&'a TritonJob),
 }
 
-/// Source of an artifact.
+/// Where an artifact came from.
 #[derive(Clone, Copy, PartialEq)]
 enum Origin {
     Memory,
@@ -279,7 +279,7 @@ impl Compiler {
         Ok((Arc::new(artifact), origin))
     }
 
-    /// Compiles a source with the first suitable compiler. An error includes whether nvcc may
+    /// Compiles a source with the first suitable compiler. An error also reports whether nvcc may
     /// accept the source.
     async fn compile_source(
         &self,
@@ -314,7 +314,7 @@ impl Compiler {
         Err((CompileError::Environment { what, remedy: REMEDY.into() }, false))
     }
 
-    /// Returns a cached artifact or a known error; otherwise compiles.
+    /// Returns a cached artifact or a remembered error. Otherwise compiles.
     async fn find_or_fly(
         &self,
         flight: &FlightKey,
@@ -335,7 +335,7 @@ impl Compiler {
         self.fly(flight, work).await
     }
 
-    /// Runs one attempt, which all callers with the same content, limit and owner share.
+    /// Runs a compilation that all callers with the same content, limit and owner share.
     async fn fly(
         &self,
         key: &FlightKey,
@@ -354,7 +354,7 @@ impl Compiler {
             return Ok((artifact, Origin::Disk));
         }
         let turn = self.turn(key.2).await?;
-        // Another owner's compilation may have stored it in the meantime.
+        // Another owner's compilation may have stored the artifact in the meantime.
         if let Some(artifact) = self.cache.get_hot(&key.0) {
             *slot = Some(Ok(Arc::clone(&artifact)));
             return Ok((artifact, Origin::Shared));
@@ -365,7 +365,7 @@ impl Compiler {
         result.map(|artifact| (artifact, Origin::Compiled))
     }
 
-    /// Waits until a child may be started for an owner.
+    /// Waits for the owner's turn to start a child.
     async fn turn(&self, owner: Owner) -> Result<PoolPermit, CompileError> {
         self.turns.take(owner).await.map_err(|full| match full {
             PoolFull::All(waiting) | PoolFull::Share(waiting) => {
@@ -412,9 +412,9 @@ impl Compiler {
 
     /// Returns the configurations of a kernel that has several.
     ///
-    /// Any other kernel is compiled or found in the cache. The next caller that requests the kernel
-    /// gets the duration of this work in its timings, because the work was done for it. That caller
-    /// also gets any error.
+    /// A kernel with one configuration is compiled or found in the cache. The next caller that
+    /// requests it gets the duration of this work in its timings, because the work was done for
+    /// that caller. That caller also gets any error.
     pub async fn choices(
         &self,
         kernel: &KernelCode,
@@ -431,13 +431,14 @@ impl Compiler {
         }
     }
 
-    /// Keeps `count` waiting children that have imported Triton, from the first Triton kernel on.
+    /// Keeps `count` waiting children that have imported Triton. They are started after the first
+    /// Triton kernel.
     pub fn keep_triton_spares(&self, count: usize) {
         self.environment.keep_spares(count);
     }
 
-    /// Returns the machine code of an image as text, from a confined child or from the owner's cached
-    /// listings.
+    /// Returns the machine code of an image as text. A confined child creates it, unless the
+    /// owner's cached listings contain it.
     pub async fn disassemble(
         &self,
         image: &[u8],
@@ -498,7 +499,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Removes a flight when its last caller leaves.
+/// Removes a shared compilation when its last caller leaves.
 struct Leave<'a> {
     compiler: &'a Compiler,
     key: &'a FlightKey,

@@ -1,15 +1,15 @@
 //! Reads types of kernel parameters from mangled C++ symbols (Itanium C++ ABI, section 5.1).
 //!
-//! Only the parts of kernel signatures are supported: names, templates, built-in types, pointers,
-//! functions, arrays, substitutions. Anything else (local names, expressions, member pointers)
-//! yields `None`. The caller then knows only sizes, but never a wrong type.
+//! Only the constructs that occur in kernel signatures are supported: names, templates, built-in
+//! types, pointers, functions, arrays, substitutions. Anything else (local names, expressions,
+//! member pointers) yields `None`. The caller then knows only sizes, but never a wrong type.
 
 mod parser;
 mod types;
 
 pub(crate) use types::{Function, Type};
 
-/// Maximum length of a symbol.
+/// Maximum length of a symbol that is read, bytes.
 const MAX_SYMBOL: usize = 16_384;
 
 /// Reads a mangled function symbol.
@@ -20,8 +20,8 @@ pub(crate) fn demangle(symbol: &str) -> Option<Function> {
     parser::Parser::new(symbol.strip_prefix("_Z")?).function()
 }
 
-/// Returns a kernel's readable name: the demangled name with namespaces and template arguments.
-/// Symbols that cannot be demangled are returned unchanged.
+/// Returns a kernel's readable name: the demangled name with namespaces and template arguments. A
+/// symbol that cannot be demangled is returned unchanged.
 pub fn readable(symbol: &str) -> String {
     demangle(symbol.trim()).map_or_else(|| symbol.to_owned(), |function| function.name)
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::types::{Builtin, Function, Type, builtin, builtin_after_d, write_list};
 use crate::ctype::CType;
 
-/// Maximum nesting of the grammar.
+/// Maximum nesting depth of a symbol's constructs.
 const MAX_DEPTH: usize = 64;
 
 /// Maximum number of entries that a symbol may add to the substitution table.
@@ -14,12 +14,12 @@ const MAX_SUBSTITUTIONS: usize = 1024;
 pub(super) struct Parser<'a> {
     rest: &'a str,
     substitutions: Vec<Type>,
-    /// Arguments of the function's own template, which `T_`, `T0_` … refer to.
+    /// Arguments of the function's own template. `T_`, `T0_` … refer to them.
     template_args: Vec<Type>,
     depth: usize,
 }
 
-/// A name, and its template arguments if it ends with some.
+/// A parsed name. If it ends with template arguments, it includes them.
 struct Name {
     text: Rc<str>,
     args: Option<Vec<Type>>,
@@ -30,7 +30,8 @@ impl<'a> Parser<'a> {
         Self { rest, substitutions: Vec::new(), template_args: Vec::new(), depth: 0 }
     }
 
-    /// `<encoding> ::= <name> <bare-function-type>`, to the end of the symbol.
+    /// Parses `<encoding> ::= <name> <bare-function-type>`, which must extend to the end of the
+    /// symbol.
     pub(super) fn function(mut self) -> Option<Function> {
         let name = self.name()?;
         let template = name.args.is_some();
@@ -111,8 +112,8 @@ impl<'a> Parser<'a> {
         Some(Name { text: with_args(&text, &args)?.into(), args: Some(args) })
     }
 
-    /// Parses a nested name after `N`, up to and including `E`. It does not enter the whole name
-    /// into the substitution table: the caller does.
+    /// Parses a nested name after `N`, up to and including `E`. The caller must enter the whole
+    /// name into the substitution table.
     fn nested_name(&mut self) -> Option<Name> {
         while self.eat("K") || self.eat("V") || self.eat("r") {}
         let mut text = String::new();

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::ctype::CType;
 
-/// A function symbol.
+/// A function, as its symbol describes it.
 #[derive(Debug, Clone)]
 pub(crate) struct Function {
     /// Name with namespaces and template arguments, e.g. `ns::scale<float>`.
@@ -15,20 +15,20 @@ pub(crate) struct Function {
     pub params: Vec<Type>,
 }
 
-/// A type, in the detail that kernel parameters need.
+/// A C++ type, with the details that kernel parameters need.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Type {
     Builtin(Builtin),
-    /// `const` or `volatile` before another type.
+    /// A type qualified with `const` or `volatile`.
     Qualified {
         is_const: bool,
-        /// The type that follows the qualifier.
+        /// The type that is qualified.
         inner: Rc<Type>,
     },
     Pointer(Rc<Type>),
-    /// A reference, of either kind.
+    /// An lvalue or rvalue reference.
     Reference(Rc<Type>),
-    /// An array of the given extent.
+    /// An array with the given extent.
     Array(Rc<Type>, String),
     /// A function type with these parameters.
     Function(Rc<Vec<Type>>),
@@ -40,23 +40,24 @@ pub(crate) enum Type {
     Value(Rc<str>),
 }
 
-/// A built-in type: its name and its type as a kernel parameter.
+/// A built-in type: its C++ name, and its type as a kernel parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Builtin {
     /// Name in C++.
     pub name: &'static str,
-    /// `None` for `void` and for types that no kernel takes.
+    /// Type as a kernel parameter. `None` for `void` and for types that no kernel takes.
     pub ctype: Option<CType>,
 }
 
-/// Maximum length of a written type name.
+/// Maximum length of a type's name in C++ syntax, bytes.
 const MAX_NAME: usize = 1024;
 
 /// Maximum depth of pointers to pointers that is described.
 const MAX_POINTER_DEPTH: usize = 8;
 
 impl Type {
-    /// Returns the type as a parameter. References are not passed to kernels, so they are unknown.
+    /// Returns the type as that of a kernel parameter. References are not passed to kernels, so
+    /// they become unknown types.
     pub(crate) fn ctype(&self) -> CType {
         self.ctype_at(0)
     }
@@ -100,7 +101,8 @@ impl Type {
         }
     }
 
-    /// Returns the parameters of the function that this type is or points to.
+    /// Returns the parameter types of the function that this type is or points to. `None` for other
+    /// types.
     pub(crate) fn function_params(&self) -> Option<&[Type]> {
         match self {
             Self::Function(params) => Some(params),
@@ -163,7 +165,7 @@ pub(crate) fn write_list(items: &[Type], out: &mut String, depth: usize) -> Opti
     Some(())
 }
 
-/// Returns the built-in type of a one-letter code.
+/// Returns the built-in type that a one-letter code denotes.
 pub(crate) fn builtin(code: u8) -> Option<Type> {
     let (name, ctype) = match code {
         b'v' => ("void", None),
@@ -191,7 +193,7 @@ pub(crate) fn builtin(code: u8) -> Option<Type> {
     Some(Type::Builtin(Builtin { name, ctype }))
 }
 
-/// Returns the built-in type of a code after `D`.
+/// Returns the built-in type that a code after `D` denotes.
 pub(crate) fn builtin_after_d(code: u8) -> Option<Type> {
     let (name, ctype) = match code {
         b'h' => ("__fp16", Some(CType::F16)),

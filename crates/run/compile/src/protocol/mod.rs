@@ -24,17 +24,18 @@ pub(crate) const PROTOCOL_VERSION: u32 = 8;
 /// Maximum size of a frame, bytes. The largest content is machine code.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 << 20;
 
-/// Maximum number of values in a frame.
+/// Maximum number of values in a message.
 const MAX_VALUES: u64 = 1 << 20;
 
-/// Maximum size of an object built for a Python process, bytes: it must fit a frame.
+/// Maximum size of an object that is built for a Python process, bytes. It must fit in a frame.
 pub(crate) const MAX_OBJECT_BYTES: u64 = 48 << 20;
 
-/// Directory for the files of a source, within the job's directory. The compiler gets its relative
-/// path, since images contain the paths of files. No path of a file contains `~`.
+/// Directory for the files of a source, within the job's directory. The compiler receives a
+/// relative path of it, because images contain the paths of files. No path of a submitted file
+/// contains `~`.
 pub(crate) const FILES: &str = "files~";
 
-/// Removes the directory from the paths in a compiler's log.
+/// Removes the directory [`FILES`] from the paths in a compiler's log.
 pub(crate) fn without_directory(log: &str) -> String {
     log.replace(&format!("{FILES}/"), "")
 }
@@ -57,22 +58,22 @@ pub(crate) enum Work {
     Nvrtc(NvrtcWork),
     /// Compiles with the offline compiler.
     Nvcc(NvccWork),
-    /// Prepares for a Triton kernel, which a [`TritonTask`] in a second frame contains.
+    /// Prepares for a Triton kernel. A second frame contains the kernel as a [`TritonTask`].
     Triton(TritonWork),
-    /// Runs compilers for a file that a Python process loads.
+    /// Runs compilers that build a file for a Python process to load.
     Build(BuildWork),
     /// Makes NVRTC unpack its bundled headers into the job directory.
     UnpackHeaders {
         library: PathBuf,
-        /// Version of the library according to discovery.
+        /// Version of the library that the search for compilers found.
         version: (u32, u32),
     },
-    /// Lists the machine code of an image.
+    /// Lists the machine code of an image as text.
     Disassemble(DisassembleWork),
     /// Opens the library and describes it.
     Describe {
         library: PathBuf,
-        /// Version of the library according to discovery.
+        /// Version of the library that the search for compilers found.
         version: (u32, u32),
     },
 }
@@ -82,19 +83,19 @@ pub(crate) enum Work {
 pub(crate) struct NvrtcWork {
     /// Absolute path of the library.
     pub library: PathBuf,
-    /// Version of the library according to discovery. A library with another version is rejected,
-    /// since its results would be cached under a wrong key.
+    /// Version of the library that the search for compilers found. The child rejects a library with
+    /// another version, because its results would be cached under a wrong key.
     pub version: (u32, u32),
     pub source: SourceText,
     /// Header directories, in search order.
     pub include_dirs: Vec<PathBuf>,
-    /// The caller's options, already checked.
+    /// The caller's options, which have been checked.
     pub options: Vec<String>,
     /// C++ names to instantiate.
     pub name_expressions: Vec<String>,
     /// Paths of the structure fields whose layout is requested.
     pub fields: Vec<String>,
-    /// `sm_NN` or `compute_NN`.
+    /// Architecture: `sm_NN` for machine code, or `compute_NN` for PTX.
     pub arch: ArchOption,
     pub lineinfo: bool,
 }
@@ -124,7 +125,7 @@ pub(crate) struct TritonWork {
     pub python: PathBuf,
     /// Files and directories that the interpreter itself reads and executes.
     pub roots: Vec<PathBuf>,
-    /// Directory that contains the package.
+    /// Directory that contains the package `triton`.
     pub site_packages: PathBuf,
     /// Architecture to compile for, 10 × major + minor.
     pub arch: u32,
@@ -135,7 +136,7 @@ pub(crate) struct TritonWork {
 /// A Triton kernel to compile.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TritonTask {
-    /// The request to the interpreter, as JSON.
+    /// Request to the interpreter, as JSON.
     pub question: String,
 }
 
@@ -146,15 +147,15 @@ pub(crate) struct BuildWork {
     pub read: Vec<PathBuf>,
     /// Paths that the commands also execute.
     pub execute: Vec<PathBuf>,
-    /// Files of the job's directory, which are written first.
+    /// Files to write into the job's directory before the commands run: path and content.
     pub files: Vec<(String, String)>,
-    /// Stages, which run in sequence. The steps of a stage run concurrently.
+    /// Stages of commands. Stages run in sequence, and the steps of a stage concurrently.
     pub stages: Vec<Vec<BuildStep>>,
     /// Name of the resulting file.
     pub output: String,
 }
 
-/// A command.
+/// One command of a build.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct BuildStep {
     /// Name of the step, and of its log file in the job's directory.
@@ -168,7 +169,8 @@ pub(crate) struct BuildStep {
 /// Arguments of a command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct BuildWay {
-    /// Name that the result reports if this way succeeded; empty for no name.
+    /// Name that the result reports if these arguments succeeded. It is empty if the result reports
+    /// none.
     pub name: String,
     pub arguments: Vec<String>,
 }
@@ -178,9 +180,9 @@ pub(crate) struct BuildWay {
 pub(crate) struct DisassembleWork {
     /// Absolute path of the program.
     pub program: PathBuf,
-    /// Arguments before the image's name.
+    /// Arguments that precede the image's name.
     pub arguments: Vec<String>,
-    /// Directories of the programs that it starts.
+    /// Directories with programs that the program starts.
     pub search: Vec<PathBuf>,
     #[serde(with = "warpgauge_model::byte_string")]
     pub image: Vec<u8>,
@@ -188,30 +190,32 @@ pub(crate) struct DisassembleWork {
     pub max_bytes: u64,
 }
 
-/// The source text, with facts for its prelude.
+/// A source text, with facts that its prelude depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SourceText {
-    /// The submitted text, which includes files by their paths.
+    /// The submitted text. It includes files by their paths.
     pub text: String,
-    /// Files by their paths.
+    /// Path and content of each file.
     pub files: Vec<(String, String)>,
-    /// Whether toolkit headers are available: the prelude may include those that the source implies.
+    /// Whether toolkit headers are available. If so, the prelude may include headers that the
+    /// source needs but does not include.
     pub toolkit_headers: bool,
 }
 
 impl SourceText {
-    /// Returns the text and all files as one text, for searches.
+    /// Returns the text and all files concatenated, for searches.
     pub(crate) fn whole(&self) -> Cow<'_, str> {
         whole(&self.text, &self.files)
     }
 }
 
-/// The architecture and kind of the output.
+/// Architecture and kind of the compiler's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ArchOption {
     /// 10 × major + minor.
     pub number: u32,
-    /// `a`: for this architecture only; `f`: for its family.
+    /// Suffix of the architecture: `a` for code that runs only on this architecture, `f` for its
+    /// family.
     pub suffix: Option<char>,
     /// Whether to produce machine code instead of PTX.
     pub machine_code: bool,
@@ -229,7 +233,7 @@ impl ArchOption {
 /// A child's answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ChildReply {
-    /// Rules that the sandbox enforced.
+    /// Sandbox rules that were enforced.
     pub sandbox: Option<Enforcement>,
     pub result: Outcome,
 }
@@ -238,7 +242,7 @@ pub(crate) struct ChildReply {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Outcome {
     Built(Box<Built>),
-    /// A file.
+    /// A file that was built.
     Object(Box<BuiltObject>),
     /// The interpreter's answer about a kernel. It is not trusted, since the interpreter ran submitted
     /// code.
@@ -253,14 +257,14 @@ pub(crate) enum Outcome {
     UnsupportedArch {
         supported: Vec<u32>,
     },
-    /// A listing; `complete` unless it exceeded the limit.
+    /// A listing. `complete` is false if it exceeded the limit.
     Listing {
         text: String,
         complete: bool,
     },
     /// The headers are in the job directory.
     HeadersUnpacked,
-    /// Answer to `Describe`.
+    /// Description of a library, as [`Work::Describe`] requests it.
     Description {
         version: (u32, u32),
         archs: Vec<u32>,
@@ -298,13 +302,13 @@ impl Built {
 pub(crate) struct BuiltObject {
     #[serde(with = "warpgauge_model::byte_string")]
     pub object: Vec<u8>,
-    /// Names of the ways that succeeded, if they have any.
+    /// Names of the alternatives that succeeded, if they have names.
     pub ways: Vec<String>,
     pub log: String,
     pub compiler_ms: f64,
 }
 
-/// Reasons why a message cannot be sent.
+/// Reason why a message cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FrameError {
     /// The message exceeds [`MAX_FRAME_BYTES`].
@@ -325,7 +329,7 @@ pub(crate) fn frame<T: Serialize>(message: &T) -> Result<Vec<u8>, FrameError> {
         return Err(FrameError::TooLong { bytes: body.len() });
     }
     let mut frame = Vec::with_capacity(body.len() + 4);
-    // The bound above fits 32 bits.
+    // The limit above ensures that the length fits in 32 bits.
     frame.extend_from_slice(&(body.len() as u32).to_le_bytes());
     frame.extend_from_slice(&body);
     Ok(frame)

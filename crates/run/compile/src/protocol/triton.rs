@@ -1,5 +1,5 @@
-//! Answers of an interpreter with Triton. It ran submitted code, so an answer is only accepted if
-//! it matches the PTX that is part of it.
+//! Answers of an interpreter with Triton. The interpreter ran submitted code, so an answer is only
+//! accepted if it matches the PTX that it contains.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::artifact::Constant;
 use crate::tunable::Tunable;
 use warpgauge_model::FailureCode;
 
-/// An interpreter's answer.
+/// An interpreter's answer to a request to compile a kernel.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TritonAnswer {
@@ -34,7 +34,7 @@ pub(crate) struct TritonBuilt {
     pub constants: BTreeMap<String, Constant>,
     /// The compiler's facts about the launch.
     pub metadata: TritonMetadata,
-    /// Statements of the module that failed and were left out.
+    /// Statements of the module that failed, so that the module ran without them.
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
     /// Machine code, if it was assembled.
@@ -43,7 +43,7 @@ pub(crate) struct TritonBuilt {
     /// Output of the assembler.
     #[serde(default)]
     pub log: String,
-    /// Time of the interpreter and the assembler, milliseconds.
+    /// Time that the interpreter and the assembler took, milliseconds.
     #[serde(default)]
     pub compiler_ms: f64,
 }
@@ -69,12 +69,13 @@ pub(crate) struct TritonParameter {
     /// Value that the parameter receives instead of an argument.
     #[serde(default)]
     pub value: Option<Constant>,
-    /// Description of a tensor descriptor.
+    /// For a tensor descriptor: its description.
     #[serde(default)]
     pub descriptor: Option<Descriptor>,
 }
 
-/// A tensor descriptor, without its tensor.
+/// Shape, strides and element type of a tensor descriptor. It does not contain the tensor's
+/// address.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Descriptor {
     /// Type of an element in Triton's notation.
@@ -91,14 +92,14 @@ pub(crate) struct Descriptor {
     pub tf32: bool,
 }
 
-/// The compiler's decision on how the Tensor Memory Accelerator reads a tensor.
+/// How the Tensor Memory Accelerator reads a tensor, as the compiler decided.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct DescriptorMeta {
-    /// Pattern in shared memory, as a number of `CUtensorMapSwizzle`.
+    /// Swizzle pattern in shared memory, as a number of `CUtensorMapSwizzle`.
     pub swizzle: u32,
     /// Size of an element, bytes.
     pub elem_size: u64,
-    /// Type of an element, as the number in instructions.
+    /// Element type, as the number that instructions use.
     pub elem_type: u32,
     /// Extents of the block that one instruction copies.
     pub block_size: Vec<u32>,
@@ -110,7 +111,8 @@ pub(crate) struct DescriptorMeta {
     pub is_im2col: bool,
 }
 
-/// Metadata that Triton's compiler stores with the code. Fields that a version lacks have default values.
+/// Metadata that Triton's compiler stores with the code. Fields that a version of Triton lacks have
+/// default values.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TritonMetadata {
     pub name: String,
@@ -130,7 +132,8 @@ pub(crate) struct TritonMetadata {
     pub profile_scratch_size: u64,
     #[serde(default = "yes")]
     pub enable_fp_fusion: bool,
-    /// For each descriptor, how the Tensor Memory Accelerator reads it; `None` if it does not.
+    /// For each descriptor, how the Tensor Memory Accelerator reads it. An entry is `None` if it
+    /// does not read the descriptor.
     #[serde(default)]
     pub tensordesc_meta: Option<Vec<Option<DescriptorMeta>>>,
 }
@@ -147,7 +150,7 @@ fn yes() -> bool {
     true
 }
 
-/// Reasons why nothing was compiled.
+/// Reason why the interpreter compiled nothing.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TritonRefused {
     pub code: FailureCode,

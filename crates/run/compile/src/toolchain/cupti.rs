@@ -1,4 +1,4 @@
-//! Finds CUPTI, the library that reads hardware counters in process.
+//! Finds CUPTI, the library that reads hardware counters in the process that launches kernels.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,11 @@ use warpgauge_device::cupti::major_version;
 /// Folders of an installation that may contain CUPTI, in addition to its general library folders.
 const EXTRA: [&str; 2] = ["extras/CUPTI/lib64", "extras/CUPTI/lib"];
 
-/// Oldest major version of CUDA whose CUPTI provides the Range Profiler (since 12.6).
+/// Oldest major version of CUDA whose CUPTI provides the Range Profiler, which 12.6 introduced.
 const OLDEST: u32 = 12;
 
-/// Returns the libraries in these installations, in order, one path per file.
+/// Returns the CUPTI libraries in these installations, in the order of the installations. A file
+/// with several names is listed once.
 pub(super) fn find(places: &[&Path], library_dirs: impl Fn(&Path) -> Vec<PathBuf>) -> Vec<PathBuf> {
     let folders = places.iter().flat_map(|place| {
         let extra = EXTRA.map(|extra| place.join(extra));

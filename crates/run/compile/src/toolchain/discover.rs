@@ -1,6 +1,6 @@
-//! Finds compilers by looking at files, without loading a library.
+//! Finds compilers by examining files, without loading a library.
 //!
-//! Loading NVRTC maps 140 MB, so only compile children do that.
+//! Loading NVRTC maps 140 MB, so only compile children load it.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -11,27 +11,27 @@ use super::{cupti, files, headers, torch, triton};
 use warpgauge_device::libraries;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Environment variable with explicit directories, separated by colons.
+/// Environment variable that contains explicit directories, separated by colons.
 pub const TOOLCHAIN_VARIABLE: &str = "WARPGAUGE_TOOLCHAIN";
 
 /// Maximum number of entries read from one directory.
 const MAX_ENTRIES: usize = 4096;
 
-/// The directories to search.
+/// Where to search for compilers.
 #[derive(Debug, Clone, Default)]
 pub struct ToolchainSearch {
-    /// Directories from the configuration, which come first; several are separated by colons.
-    /// `WARPGAUGE_TOOLCHAIN` is used if this is not set.
+    /// Directories from the configuration, separated by colons. They are searched first. If this is
+    /// not set, `WARPGAUGE_TOOLCHAIN` is used.
     pub explicit: Option<PathBuf>,
-    /// The program's cache, to which `install` writes toolchains.
+    /// The program's cache directory, to which `install` writes toolchains.
     pub cache_dir: PathBuf,
-    /// The only Python interpreter whose Triton may be used; a path, or a name on `PATH`.
-    /// `WARPGAUGE_PYTHON` is used if this is not set.
+    /// The only Python interpreter whose Triton may be used. It is a path, or a name on `PATH`. If
+    /// this is not set, `WARPGAUGE_PYTHON` is used.
     pub python: Option<PathBuf>,
 }
 
 impl ToolchainSearch {
-    /// Returns the explicit directories, and the installations in them.
+    /// Returns the explicit directories, each followed by the installations in it.
     pub(super) fn named(&self) -> Vec<PathBuf> {
         self.listed().iter().flat_map(|path| with_installations(path)).collect()
     }
@@ -44,8 +44,8 @@ impl ToolchainSearch {
     }
 }
 
-/// Returns a directory that is configured as a toolchain, and the installations in it. Those exist
-/// if `warpgauge toolchain install` fills the directory or a child of it.
+/// Returns a directory that is configured as a toolchain, and the installations in it. There are
+/// installations if `warpgauge toolchain install` wrote to the directory or a child of it.
 fn with_installations(path: &Path) -> Vec<PathBuf> {
     let visible =
         |path: &PathBuf| path.file_name().is_some_and(|n| !n.to_string_lossy().starts_with('.'));
@@ -54,12 +54,13 @@ fn with_installations(path: &Path) -> Vec<PathBuf> {
     std::iter::once(path.to_owned()).chain(inside).collect()
 }
 
-/// Returns whether a directory contains Python packages of a compiler.
+/// Returns whether a directory contains Python packages with a compiler.
 fn has_packages(path: &Path) -> bool {
     ["nvidia", "triton", "torch"].iter().any(|package| path.join(package).is_dir())
 }
 
-/// Returns whether a directory or file that is configured as a toolchain contains a part of one.
+/// Returns whether a directory or file that is configured as a toolchain contains any part of a
+/// toolchain.
 fn holds_a_part(path: &Path) -> bool {
     let is_ours = |path: &PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -72,8 +73,8 @@ fn holds_a_part(path: &Path) -> bool {
         || library_dirs(path).iter().flat_map(|dir| entries(dir)).any(|file| is_ours(&file))
 }
 
-/// A directory that may contain a toolchain: a toolkit's root, a `site-packages`, or a library
-/// directory.
+/// A directory that may contain a toolchain: a toolkit's root, a `site-packages` directory, or a
+/// library directory.
 #[derive(Debug, Clone)]
 struct Place {
     path: PathBuf,
@@ -120,7 +121,8 @@ fn discover_at(places: &[Place]) -> Toolchain {
     let lenders: Vec<PathBuf> =
         places.iter().flat_map(|place| toolkit_roots(&place.path)).collect();
     nvrtc.iter_mut().for_each(|install| headers::complete(install, &lenders));
-    // Of each version, the first complete installation takes precedence, or otherwise the first.
+    // If several installations have the same version, the first complete one takes precedence, or
+    // otherwise the first.
     nvrtc.sort_by_key(|install| (std::cmp::Reverse(install.version), !install.lacks.is_empty()));
     nvrtc.dedup_by_key(|install| install.version);
     let tool = |name: &str, extra: &[PathBuf]| {
@@ -184,8 +186,8 @@ fn places(search: &ToolchainSearch) -> Vec<Place> {
     places
 }
 
-/// Returns the `site-packages` of the wheel that contains the program; the wheel's dependencies
-/// include a compiler. The environment need not be active.
+/// Returns the `site-packages` directory of the wheel that contains this program. The wheel's
+/// dependencies include a compiler. The Python environment need not be active.
 fn site_packages_of(program: &Path) -> Option<PathBuf> {
     let directory = program.parent()?;
     directory
@@ -260,8 +262,8 @@ fn nvrtc_in(place: &Place) -> Vec<NvrtcInstall> {
     libraries.filter_map(|library| nvrtc_at(&library, place)).collect()
 }
 
-/// Returns whether a file name has the form `libnvrtc.so.13`, with the major version only, which is
-/// the SONAME.
+/// Returns whether a file name has the form `libnvrtc.so.13`, with only the major version. Such a
+/// name is the library's SONAME.
 fn is_nvrtc(path: &Path) -> bool {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     name.strip_prefix("libnvrtc.so.")
@@ -294,7 +296,7 @@ fn major_minor(version: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Returns the version in the name of the built-ins library beside NVRTC, e.g. 13.5.
+/// Returns the version in the file name of the built-ins library beside NVRTC, e.g. 13.5.
 fn builtins_version(directory: &Path, major: u32) -> Option<(u32, u32)> {
     entries(directory).iter().rev().find_map(|path| {
         let name = path.file_name()?.to_string_lossy().into_owned();
@@ -303,8 +305,9 @@ fn builtins_version(directory: &Path, major: u32) -> Option<(u32, u32)> {
     })
 }
 
-/// Returns the version in the name of the wheel's metadata: `nvidia_cuda_nvrtc-13.5.37.dist-info`
-/// beside the `nvidia` directory that contains the library.
+/// Returns the version in the directory name of the wheel's metadata:
+/// `nvidia_cuda_nvrtc-13.5.37.dist-info`. It is beside the `nvidia` directory that contains the
+/// library.
 fn wheel_version(inside: &Path, package: &str, major: u32) -> Option<String> {
     let nvidia = inside.ancestors().find(|dir| dir.file_name().is_some_and(|n| n == "nvidia"))?;
     entries(nvidia.parent()?).iter().rev().find_map(|path| {
@@ -316,7 +319,7 @@ fn wheel_version(inside: &Path, package: &str, major: u32) -> Option<String> {
     })
 }
 
-/// Returns the directories that contain `bin`, `include` and the like.
+/// Returns the root directories of a toolkit, which contain `bin`, `include` and so on.
 pub(crate) fn toolkit_roots(place: &Path) -> Vec<PathBuf> {
     let mut roots = vec![place.to_owned()];
     roots.extend(entries(&place.join("nvidia")));
@@ -348,7 +351,7 @@ fn nsight(root: &str, inside: &str) -> Vec<PathBuf> {
     versions.map(|version| version.join(inside)).collect()
 }
 
-/// Returns the version in a path such as `/opt/nvidia/nsight-compute/2025.3.1/ncu` or
+/// Returns the version that a path contains, such as `/opt/nvidia/nsight-compute/2025.3.1/ncu` or
 /// `/usr/local/cuda-12.9/…`.
 fn installed_version(program: &Path) -> Option<String> {
     let real = program.canonicalize().ok()?;
@@ -374,13 +377,13 @@ fn nvcc_in(places: &[Place]) -> Option<NvccInstall> {
     Some(NvccInstall { path, version, source, include_dirs: headers::include_dirs(&root) })
 }
 
-/// Returns the launch of a program of this machine, for a query.
+/// Returns the command that starts a program of this machine for a query.
 fn asked(program: impl Into<PathBuf>) -> ChildProgram {
     ChildProgram::new(program, Environment::Cuda)
 }
 
-/// Returns the version in the output of `nvcc --version`, for an installation whose path does not
-/// contain it.
+/// Returns the version that `nvcc --version` prints, for an installation whose path does not
+/// contain the version.
 fn nvcc_says(nvcc: &Path) -> Option<String> {
     let output = asked(nvcc).arg("--version").to_blocking().output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

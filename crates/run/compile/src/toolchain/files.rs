@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::path::PathBuf;
 
-/// Returns the shared objects in these folders, in the order of the folders, and newest first within one.
-/// `major` returns the major version in a suitable name. A file with two names is listed once.
+/// Returns the shared objects in these folders, in the order of the folders, and newest first
+/// within a folder. `major` returns the major version in a file name, or `None` if the name is not
+/// suitable. A file with two names is listed once.
 pub(super) fn find(
     folders: impl IntoIterator<Item = PathBuf>,
     major: impl Fn(&str) -> Option<u32>,

@@ -1,5 +1,5 @@
-//! Headers of the toolkit for NVRTC: checks whether an installation has all of them, and completes
-//! it with those of others.
+//! Headers of the toolkit for NVRTC. This module checks whether an installation has all of them,
+//! and adds missing ones from other installations.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ fn lacking(directories: &[PathBuf]) -> Vec<&'static str> {
     PARTS.into_iter().filter(|part| !has(part)).collect()
 }
 
-/// Completes the headers of an installation. An NVRTC with bundled headers uses those. Others get
+/// Adds missing headers to an installation. An NVRTC with bundled headers uses those. Others get
 /// the missing parts from directories of other installations with the same major version.
 pub(super) fn complete(install: &mut NvrtcInstall, roots: &[PathBuf]) {
     install.lacks = lacking(&install.include_dirs);
@@ -56,7 +56,7 @@ pub(super) fn complete(install: &mut NvrtcInstall, roots: &[PathBuf]) {
     }
 }
 
-/// Returns the first toolkit header that cannot be opened according to a log.
+/// Returns the first toolkit header that, according to a log, the compiler cannot open.
 pub(crate) fn missing_in(log: &str) -> Option<&str> {
     log.split("cannot open source file \"").skip(1).find_map(|rest| {
         let name = rest.split('"').next()?;
@@ -64,8 +64,8 @@ pub(crate) fn missing_in(log: &str) -> Option<&str> {
     })
 }
 
-/// Returns the header directories of the installation with this root, which contains `lib` or
-/// `lib64`.
+/// Returns the header directories of the installation with this root directory. The root directory
+/// contains `lib` or `lib64`.
 pub(super) fn include_dirs(root: &Path) -> Vec<PathBuf> {
     let mut dirs = Vec::new();
     let mut add = |dir: PathBuf, marker: &str| {
@@ -86,7 +86,7 @@ pub(super) fn include_dirs(root: &Path) -> Vec<PathBuf> {
     dirs
 }
 
-/// Returns the major version of the headers in `directory`.
+/// Returns the major version of CUDA that the headers in `directory` belong to.
 fn header_version(directory: &Path) -> Option<u32> {
     let text = ["cuda.h", "cuda_runtime_api.h"]
         .iter()

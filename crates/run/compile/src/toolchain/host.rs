@@ -1,4 +1,4 @@
-//! The system's compilers of host code, which nvcc uses, too.
+//! The system's compilers for host code, which nvcc uses, too.
 
 use std::path::{Path, PathBuf};
 

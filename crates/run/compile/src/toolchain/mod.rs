@@ -1,4 +1,4 @@
-//! The compilers and related tools: finds them, and installs missing ones.
+//! Finds the compilers and related tools, and installs missing ones.
 
 mod cupti;
 mod discover;

@@ -1,4 +1,4 @@
-//! PyTorch: finds an interpreter that can import it. The directories and rules are the same as for
+//! Finds an interpreter that can import PyTorch. The directories and rules are the same as for
 //! Triton.
 
 use std::path::{Path, PathBuf};
@@ -11,30 +11,30 @@ use super::types::PartOrigin;
 
 pub(super) const TORCH: Package = Package { name: "torch", title: "PyTorch" };
 
-/// Version that is recommended and installed.
+/// Version that this program recommends and installs.
 pub(super) const PINNED: &str = "2.11.0";
 
 /// Oldest and newest supported version of PyTorch, major and minor.
 pub const TORCH_VERSIONS: ((u32, u32), (u32, u32)) = ((2, 6), (2, 15));
 
-/// Remedy that provides a working PyTorch.
+/// Remedy that installs a usable PyTorch.
 const INSTALL: &str = "`warpgauge toolchain install --with torch` installs one (5 GB)";
 
-/// PyTorch with the interpreter that imports it.
+/// An installation of PyTorch, with the interpreter that imports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TorchInstall {
-    /// The Python interpreter that imports it, absolute.
+    /// Absolute path of the Python interpreter that imports PyTorch.
     pub python: PathBuf,
     /// Version of the interpreter, e.g. `3.11.7`.
     pub python_version: String,
-    /// Directory that contains the package `torch`. The process that starts the interpreter adds it
-    /// to `sys.path`.
+    /// Directory that contains the package `torch`. The process that starts the interpreter adds
+    /// the directory to `sys.path`.
     pub site_packages: PathBuf,
     /// Files and directories that the interpreter itself reads and executes.
     pub roots: Vec<PathBuf>,
     /// Version of PyTorch, e.g. `2.11.0`.
     pub version: String,
-    /// Where it was found.
+    /// Where PyTorch was found.
     pub source: PartOrigin,
 }
 
@@ -47,7 +47,7 @@ pub struct NoTorch {
 }
 
 impl NoTorch {
-    /// Returns the error for PyTorch that was found nowhere.
+    /// Returns the error for the case that PyTorch was found nowhere.
     pub(super) fn not_found() -> Self {
         Self {
             reason: "PyTorch was not found".to_owned(),
@@ -58,7 +58,7 @@ impl NoTorch {
         }
     }
 
-    /// Converts an error about an interpreter, with a remedy for this package.
+    /// Converts an error about an interpreter to one about PyTorch, with a remedy for PyTorch.
     fn of(why: NoTriton) -> Self {
         let remedy = match why.code {
             NoTritonCode::Interpreter => {
@@ -81,7 +81,7 @@ pub(super) fn find_in(directory: &Path) -> Result<TorchInstall, NoTorch> {
     triton::find_in(directory, &TORCH, install).map_err(NoTorch::of)
 }
 
-/// Returns the PyTorch that an interpreter's answer describes; `python` is that interpreter.
+/// Returns the PyTorch that the answer of the interpreter `python` describes.
 fn install(python: &Path, answer: &Answer, source: PartOrigin) -> Result<TorchInstall, NoTriton> {
     let shown = python.display();
     let no = |code, reason: String| {

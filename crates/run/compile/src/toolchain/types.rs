@@ -1,4 +1,4 @@
-//! The parts of a toolchain; the main type is [`Toolchain`].
+//! Data about the parts of a toolchain. The main type is [`Toolchain`].
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::torch::{NoTorch, TorchInstall};
 use super::triton::{NoTriton, TritonInstall};
 
-/// The parts that were found.
+/// The parts of a toolchain that were found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Toolchain {
     /// Run-time compilation libraries, newest first, one per version.
@@ -24,18 +24,18 @@ pub struct Toolchain {
     pub nsys: Option<ToolkitProgram>,
     /// Memory and race checker.
     pub compute_sanitizer: Option<ToolkitProgram>,
-    /// Libraries that read hardware counters in process.
+    /// CUPTI libraries, which read hardware counters in the process that launches kernels.
     pub cupti: Vec<PathBuf>,
     /// NVIDIA libraries with functions that can replace kernels, and the libraries that they need.
     #[serde(skip)]
     pub libraries: Vec<PathBuf>,
     /// Compiler of kernels in Python.
     pub triton: Option<TritonInstall>,
-    /// Reason why there is no Triton, if there is none.
+    /// Reason why there is no Triton. `None` if there is one.
     pub no_triton: Option<NoTriton>,
     /// PyTorch, which runs kernels in Python.
     pub torch: Option<TorchInstall>,
-    /// Reason why there is no PyTorch, if there is none.
+    /// Reason why there is no PyTorch. `None` if there is one.
     pub no_torch: Option<NoTorch>,
 }
 
@@ -78,42 +78,44 @@ pub struct NvrtcInstall {
     pub version: (u32, u32),
     /// Complete version, e.g. `13.0.88`, if the installation shows it.
     pub full_version: Option<String>,
-    /// Where it was found.
+    /// Where the library was found.
     pub source: PartOrigin,
-    /// Toolkit headers that belong to it, in search order; empty if there are none.
+    /// Header directories of the toolkit that belong to the library, in search order. The list is
+    /// empty if there are none.
     pub include_dirs: Vec<PathBuf>,
     /// Headers of the toolkit that sources need and that none of these directories contains.
     pub lacks: Vec<&'static str>,
 }
 
 impl NvrtcInstall {
-    /// Returns the version for people, e.g. `13.0.88` or `13.0`.
+    /// Returns the version in a form for messages, e.g. `13.0.88` or `13.0`.
     pub fn version_text(&self) -> String {
         let (major, minor) = self.version;
         self.full_version.clone().unwrap_or_else(|| format!("{major}.{minor}"))
     }
 
-    /// Returns whether it contains bundled toolkit headers that it can unpack (since 13.3).
+    /// Returns whether the library contains bundled toolkit headers that it can unpack, as it does
+    /// since 13.3.
     pub fn has_bundled_headers(&self) -> bool {
         self.version >= (13, 3)
     }
 }
 
-/// nvcc, with the directories that it needs.
+/// An installation of nvcc, with the header directories that it needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NvccInstall {
     /// Absolute path of the compiler driver.
     pub path: PathBuf,
     /// Version, e.g. `13.0`.
     pub version: String,
-    /// Where it was found.
+    /// Where nvcc was found.
     pub source: PartOrigin,
     /// Additional header directories, in search order.
     pub include_dirs: Vec<PathBuf>,
 }
 
 impl NvccInstall {
-    /// Returns the root of the installation: the directory that contains `bin`.
+    /// Returns the root directory of the installation, which contains `bin`.
     pub fn root(&self) -> &Path {
         let bin = self.path.parent();
         bin.and_then(Path::parent).unwrap_or(Path::new("/"))
@@ -125,23 +127,25 @@ impl NvccInstall {
 pub struct ToolkitProgram {
     /// Absolute path of the program.
     pub path: PathBuf,
-    /// Version, if the installation shows it without running the program.
+    /// Version. `None` if the installation does not show it without running the program.
     pub version: Option<String>,
 }
 
 impl Toolchain {
-    /// Returns Triton.
+    /// Returns the installation of Triton.
     ///
     /// # Errors
+    ///
     /// Returns why there is no usable Triton, and a remedy.
     pub fn triton(&self) -> Result<&TritonInstall, NoTriton> {
         let why = || self.no_triton.clone().unwrap_or_else(NoTriton::not_found);
         self.triton.as_ref().ok_or_else(why)
     }
 
-    /// Returns PyTorch.
+    /// Returns the installation of PyTorch.
     ///
     /// # Errors
+    ///
     /// Returns why there is no usable PyTorch, and a remedy.
     pub fn torch(&self) -> Result<&TorchInstall, NoTorch> {
         let why = || self.no_torch.clone().unwrap_or_else(NoTorch::not_found);
@@ -167,8 +171,9 @@ impl Toolchain {
         let major = u32::try_from(driver_version / 1000).unwrap_or(0);
         let fits = |install: &&NvrtcInstall| !machine_code || install.version.0 <= major;
         let mut fitting: Vec<&NvrtcInstall> = self.nvrtc.iter().filter(fits).collect();
-        // The driver's major version comes first, then older ones; a newer one only for PTX.
-        // Installations without all headers come after those with all headers.
+        // Libraries of the driver's major version come first, then older ones. A newer one is
+        // suitable only for PTX. Installations without all headers come after those with all
+        // headers.
         fitting.sort_by_key(|install| {
             let (own, minor) = install.version;
             let is_partial = !install.lacks.is_empty();

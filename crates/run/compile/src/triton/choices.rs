@@ -1,4 +1,5 @@
-//! Remembers kernels with several configurations, for later requests for one of these.
+//! Remembers the configurations of kernels that have several, for later requests to compile one of
+//! them.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -7,10 +8,11 @@ use crate::cache::Key;
 use crate::error::CompileError;
 use crate::tunable::Tunable;
 
-/// Maximum number of kernels.
+/// Maximum number of remembered kernels.
 const MAX_KEPT: usize = 256;
 
-/// Maximum number of configurations of a remembered kernel. Kernels with more are queried again.
+/// Maximum number of configurations of a remembered kernel. For kernels with more, the interpreter
+/// is queried again.
 const MAX_CONFIGURATIONS: usize = 512;
 
 /// Kernels with their configurations, the latest last.
@@ -53,7 +55,7 @@ impl Untold {
         }
     }
 
-    /// Removes a key. Returns whether it was present.
+    /// Removes a content address. Returns whether it was present.
     pub(crate) fn take(&self, key: &str) -> bool {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = kept.iter().position(|known| known == key);

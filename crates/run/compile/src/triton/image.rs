@@ -1,5 +1,5 @@
-//! Converts an interpreter's answer to an artifact. The answer is checked like an image from a
-//! caller.
+//! Converts an interpreter's answer to an artifact. The answer is checked like an image that a
+//! caller sent.
 
 use std::path::Path;
 
@@ -27,14 +27,14 @@ const MAX_CLUSTER: u32 = 16;
 /// Maximum scratch memory of one block, bytes.
 const MAX_SCRATCH: u64 = 1 << 30;
 
-/// Languages whose texts are kept, in the order of compilation.
+/// Languages whose texts are stored, in the order of compilation.
 const STAGES: [&str; 4] = ["ttir", "ttgir", "llir", "ptx"];
 
-/// Maximum length of a kept text, bytes.
+/// Maximum length of a stored text, bytes.
 const MAX_STAGE_BYTES: usize = 4 << 20;
 
-/// Returns the artifact, without its key and facts about the compiler that only the caller knows.
-/// `site_packages` is the directory of Triton's package.
+/// Returns the artifact, without its key and without facts about the compiler that only the caller
+/// knows. `site_packages` is the directory that contains Triton's package.
 pub(super) fn artifact(
     built: TritonBuilt,
     compiler: String,
@@ -91,8 +91,9 @@ pub(super) fn artifact(
     })
 }
 
-/// Returns the texts to keep. They refer to lines of Triton's library, since kernels call its
-/// functions. Directories in these references become relative. The code that runs is not changed.
+/// Returns the texts to store. They refer to lines of Triton's library, because kernels call its
+/// functions. The directories in these references are replaced by relative ones. The code that runs
+/// is not changed.
 fn stages(built: &TritonBuilt, site_packages: &Path) -> Vec<(String, String)> {
     let here = format!("{}/triton/", site_packages.display());
     let stages = STAGES.iter().filter_map(|&stage| {
@@ -119,7 +120,7 @@ fn check_maps(maps: &[Option<DescriptorMeta>]) -> Result<(), CompileError> {
     ))
 }
 
-/// Checks that the driver is recent enough: code of a CUDA major version needs a driver of that
+/// Checks that the driver is recent enough. Code of a CUDA major version needs a driver of that
 /// version or later.
 fn check_driver(ptx: &Ptx, target: &Target) -> Result<(), CompileError> {
     let needed = cuda_version_of(ptx.version) / 1000;

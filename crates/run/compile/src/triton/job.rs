@@ -1,4 +1,4 @@
-//! A validated request for a Triton kernel, with everything that the compilation needs.
+//! A validated request to compile a Triton kernel, with everything that the compilation needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -56,16 +56,16 @@ struct Question<'a> {
     source_path: Option<&'a str>,
     kernel_name: Option<&'a str>,
     arguments: Vec<Argument<'a>>,
-    /// Keywords of the launch.
+    /// Keyword arguments of the launch.
     options: Map<String, Value>,
     /// Index of the configuration to compile, if there are several.
     configuration: Option<u32>,
-    /// The interpreter gets the architecture when it starts. This field is part of the content
-    /// address.
+    /// Architecture to compile for. The interpreter receives it when it starts. The field is here
+    /// because it is part of the content address.
     arch: u32,
 }
 
-/// The properties of an argument that can affect the code.
+/// Properties of an argument that can affect the compiled code.
 #[derive(Serialize)]
 struct Argument<'a> {
     name: &'a str,
@@ -148,7 +148,7 @@ impl TritonJob {
         &self.key
     }
 
-    /// Compiles within the time limit, in a child that may have been prepared earlier.
+    /// Compiles within the time limit, in a child that may have been started earlier.
     pub(crate) async fn run(
         &self,
         environment: &Environment,
@@ -182,8 +182,8 @@ impl TritonJob {
         }
     }
 
-    /// Returns the note on a statement that was left out. The answer is not trusted, so its numbers
-    /// are checked.
+    /// Returns the note about a statement that was left out. The answer is not trusted, so its
+    /// numbers are checked.
     fn note(&self, left_out: LeftOut) -> Diagnostic {
         let LeftOut { line, message } = left_out;
         let message = message.chars().take(MAX_NOTE).collect();
@@ -308,7 +308,7 @@ fn argument<'a>(args: &[ArgSpec], arg: &'a ArgSpec) -> Result<Argument<'a>, Comp
     })
 }
 
-/// Returns a scalar's value in the form in which Python receives it.
+/// Returns a scalar's value in the form in which the Python code receives it.
 fn value(arg: &ArgSpec) -> Result<Option<Value>, CompileError> {
     use warpgauge_contract::ScalarValue;
     let misfit = |why: String| {

@@ -4,10 +4,10 @@
 use crate::protocol::triton::{Descriptor, DescriptorMeta};
 use warpgauge_model::{MapElement, MapSwizzle, TensorMap};
 
-/// Returns the map of a descriptor, if it is valid. The caller must check that it stays within the
-/// tensor.
+/// Returns the map of a descriptor. The caller must check that the map stays within the tensor.
 ///
 /// # Errors
+///
 /// Returns the reason if Triton's launcher could not encode the descriptor.
 pub(super) fn map_of(descriptor: &Descriptor, meta: &DescriptorMeta) -> Result<TensorMap, String> {
     let element = element(meta.elem_type)

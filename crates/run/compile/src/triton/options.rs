@@ -1,14 +1,14 @@
 //! The options of Triton's compiler that a caller may give, in `metadata.compiler_options`. They
-//! have the form `NAME=VALUE`, like keywords of a launch. Dashes before and within the name are
-//! accepted.
+//! have the form `NAME=VALUE`, like keyword arguments of a launch. Dashes before and within the
+//! name are accepted.
 
 use serde_json::{Map, Value};
 
 use crate::error::CompileError;
 use warpgauge_model::FailureCode;
 
-/// Names that are passed on. The installed version of Triton determines which of them are
-/// supported.
+/// Names of options that are passed to Triton. The installed version of Triton determines which of
+/// them are supported.
 const PASSED: [&str; 10] = [
     "enable_fp_fusion",
     "enable_reflect_ftz",
@@ -22,7 +22,8 @@ const PASSED: [&str; 10] = [
     "debug",
 ];
 
-/// Options that have another meaning outside a launch, or that other fields of the contract give.
+/// Options that are not accepted, each with the reason or with the field of the contract that sets
+/// it.
 const ELSEWHERE: [(&str, &str); 9] = [
     ("num_warps", "give it in io.launch"),
     ("num_stages", "give it in io.launch"),
@@ -38,9 +39,9 @@ const ELSEWHERE: [(&str, &str); 9] = [
 /// Options that passed the check.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Checked {
-    /// Keywords of the launch.
+    /// Keyword arguments of the launch.
     pub keywords: Map<String, Value>,
-    /// The architecture to compile for, if the caller names one: 10 × major + minor.
+    /// The architecture to compile for, 10 × major + minor. `None` if the caller names none.
     pub arch: Option<u32>,
 }
 

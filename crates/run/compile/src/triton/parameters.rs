@@ -28,12 +28,13 @@ const MAP_TYPE: &str = "CUtensorMap";
 /// Size of a tensor map, bytes.
 const MAP_BYTES: u32 = 128;
 
-/// Returns the parameters of the kernel, if they fit those of the PTX. `maps` contains, for each
+/// Returns the parameters of the kernel if they match those of the PTX. `maps` contains, for each
 /// descriptor, how the TMA reads it, or `None` if it does not. If `maps` is empty, the TMA reads no
 /// descriptor.
 ///
 /// # Errors
-/// Fails if they do not fit: then the PTX was not compiled from this signature.
+///
+/// Fails if they do not match. The PTX was then not compiled from this signature.
 pub(super) fn of_code(
     function: &[TritonParameter],
     maps: &[Option<DescriptorMeta>],
@@ -104,7 +105,7 @@ fn mapped(
     Ok(())
 }
 
-/// Adds a descriptor that is passed in parts.
+/// Adds a descriptor that is passed in parts, without the TMA.
 fn parts(
     name: &str,
     argument: usize,
@@ -127,7 +128,7 @@ fn parts(
     Ok(())
 }
 
-/// Adds values that the compiler determined, one parameter each.
+/// Adds values that the compiler determined. Each becomes one parameter.
 fn numbers(name: &str, what: &str, ctype: &CType, values: &[i64], out: &mut Vec<Unplaced>) {
     out.extend(values.iter().enumerate().map(|(dimension, &value)| {
         let name = format!("{name}.{what}[{dimension}]");
@@ -135,7 +136,7 @@ fn numbers(name: &str, what: &str, ctype: &CType, values: &[i64], out: &mut Vec<
     }));
 }
 
-/// Assigns the parameters their offsets in the PTX.
+/// Assigns to each parameter its offset in the PTX.
 fn placed(layout: Vec<Unplaced>, ptx: &[PtxParam]) -> Result<Vec<Given>, String> {
     let rest = ptx.len().checked_sub(layout.len()).filter(|rest| *rest <= MAX_SCRATCH);
     let Some(rest) = rest else {

@@ -1,4 +1,4 @@
-//! CUPTI's parameter structures and functions that this crate uses.
+//! Declares the parameter structures and functions of CUPTI that this crate uses.
 //!
 //! They are declared here instead of taken from cudarc. Its `cupti` feature includes the CUDA
 //! runtime's bindings, panics if a symbol is missing, and returns codes as a Rust enum. A code of a
@@ -13,7 +13,7 @@ use std::ffi::{c_char, c_int, c_void};
 use cudarc::driver::sys::{CUcontext, CUdevice};
 use libloading::Library;
 
-/// Defines C structures of parameters, all zero except their size.
+/// Defines C structures of parameters. All of their fields except the size are zero by default.
 macro_rules! params {
     ($($(#[$doc:meta])* $name:ident, $size:literal { $($field:ident: $type:ty,)* })*) => {$(
         $(#[$doc])*
@@ -137,9 +137,9 @@ params! {
 
 /// `CUPTI_PROFILER_TYPE_RANGE_PROFILER`.
 pub(super) const RANGE_PROFILER: c_int = 0;
-/// `CUPTI_AutoRange`: each launch is a range, measured from its own beginning to its own end.
-/// Ranges that the user marks (`CUPTI_UserRange`) include the host's time for the launch, some 5
-/// µs.
+/// `CUPTI_AutoRange`: each launch is a range, which extends from the beginning to the end of the
+/// launch. Ranges that the user marks (`CUPTI_UserRange`) include the host's time for the launch,
+/// some 5 µs.
 pub(super) const AUTO_RANGE: c_int = 1;
 /// `CUPTI_UserReplay`: the caller runs the kernel again for each pass.
 pub(super) const USER_REPLAY: c_int = 3;

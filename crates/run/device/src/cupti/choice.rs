@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-/// Returns the libraries that work with a driver, best first: those of its own major version, then
-/// older ones. A library of a newer major version does not work with the driver.
+/// Returns the libraries that work with a driver, best first: those of the driver's major version,
+/// then older ones. A library of a newer major version does not work with the driver.
 pub fn for_driver(found: &[PathBuf], driver_version: i32) -> Vec<PathBuf> {
     let driver = u32::try_from(driver_version / 1000).unwrap_or(0);
     let version =

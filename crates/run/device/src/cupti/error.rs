@@ -18,7 +18,7 @@ pub struct CuptiError {
 }
 
 impl CuptiError {
-    /// Returns an error that does not come from the library.
+    /// Returns an error that this crate detected, and not the library.
     pub fn local(operation: &str, cause: Cause, text: impl Into<String>) -> Self {
         Self { operation: operation.to_owned(), text: text.into(), cause }
     }
@@ -28,13 +28,13 @@ impl CuptiError {
         Self::local(operation, cause(code), format!("{name} ({code})"))
     }
 
-    /// Returns whether the cause is temporary because another process reads counters.
+    /// Returns whether the cause is temporary, because another process is reading counters.
     pub fn is_busy(&self) -> bool {
         self.cause == Cause::CountersBusy
     }
 }
 
-/// Returns the cause that a `CUptiResult` means when counters are read.
+/// Returns the cause that a `CUptiResult` indicates when counters are read.
 fn cause(code: c_int) -> Cause {
     match code {
         // INVALID_METRIC_NAME

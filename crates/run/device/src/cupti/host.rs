@@ -1,5 +1,5 @@
-//! Plans and evaluates metrics: the counters that they need, the number of passes, and the values.
-//! This needs no GPU if the chip's name is known.
+//! Plans the collection of metrics, and evaluates them. A plan contains the required counters and
+//! the number of passes. Neither step needs a GPU if the chip's name is known.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -16,7 +16,7 @@ use warpgauge_model::Cause;
 /// kB.
 const MAX_IMAGE_BYTES: usize = 64 << 20;
 
-/// How metrics are collected on a chip.
+/// Plan for collecting metrics on a chip.
 pub struct CounterPlan {
     host: Host,
     /// Configuration of the counters for each pass.
@@ -80,7 +80,7 @@ impl CounterPlan {
         Ok(Self { host, image, metrics: names, passes, refused })
     }
 
-    /// Returns whether CUPTI adds instructions to the kernel to count some of the metrics.
+    /// Returns whether CUPTI adds instructions to the kernel to obtain some of the metrics.
     pub fn is_instrumented(&self) -> bool {
         self.metrics().any(|name| name.to_string_lossy().contains("__sass_"))
     }
@@ -94,7 +94,7 @@ impl CounterPlan {
         self.metrics.iter().map(|name| name.as_ptr()).collect()
     }
 
-    /// Returns each metric's value for a range of the counter data, in the order of
+    /// Returns the value of each metric for a range of the counter data, in the order of
     /// [`Self::metrics`].
     pub(super) fn evaluate(&self, data: &[u8], range: usize) -> Result<Vec<f64>, CuptiError> {
         let names = self.names();
@@ -113,7 +113,7 @@ impl CounterPlan {
     }
 }
 
-/// CUPTI's object for one set of metrics.
+/// CUPTI's host object, which handles one set of metrics.
 struct Host {
     cupti: Cupti,
     object: *mut c_void,

@@ -1,4 +1,4 @@
-//! Opens CUPTI.
+//! Opens the CUPTI library.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use warpgauge_model::Cause;
 /// Names under which the dynamic loader finds CUPTI, newest first.
 const SONAMES: [&str; 2] = ["libcupti.so.13", "libcupti.so.12"];
 
-/// Libraries that CUPTI opens by name without a path. They are in CUPTI's folder, which the loader
+/// Libraries that CUPTI opens by name without a path. They are in CUPTI's folder, where the loader
 /// does not search.
 const COMPANIONS: [&str; 2] = ["libnvperf_target.so", "libnvperf_host.so"];
 
-/// Maximum number of libraries tried.
+/// Maximum number of libraries that are tried.
 const MAX_CANDIDATES: usize = 16;
 
 /// CUPTI, opened and initialised. It stays open for the rest of the process.
@@ -30,7 +30,7 @@ pub struct Cupti {
 struct Opened {
     functions: Functions,
     path: PathBuf,
-    // These libraries contain the functions.
+    // The functions are in these libraries.
     _library: Library,
     _companions: Vec<Library>,
 }
@@ -42,15 +42,17 @@ impl Cupti {
     /// finds, and initialises it.
     ///
     /// # Errors
-    /// Returns why each of the libraries is unusable.
+    ///
+    /// Returns the reason why each of the libraries is unusable.
     pub fn open(candidates: &[PathBuf]) -> Result<Self, CuptiError> {
         Self::open_with(candidates, Self::initialise)
     }
 
     /// Opens CUPTI only for planning, which some versions support without a driver. Accepts a
-    /// library that cannot be initialised; calls that need more then fail.
+    /// library that cannot be initialised; calls that need an initialised library then fail.
     ///
     /// # Errors
+    ///
     /// Fails if no library can be opened.
     pub fn open_for_planning(candidates: &[PathBuf]) -> Result<Self, CuptiError> {
         Self::open_with(candidates, |opened| {
@@ -112,10 +114,11 @@ impl Cupti {
         }
     }
 
-    /// Checks that counters of a device can be read.
+    /// Checks that this process can read the counters of a device.
     ///
     /// # Errors
-    /// Returns the reason if they cannot be read.
+    ///
+    /// Returns the reason if it cannot.
     pub fn check_device(&self, ordinal: u32) -> Result<(), CuptiError> {
         const OPERATION: &str = "check whether counters of the device can be read";
         let mut params = DeviceSupported::new();
@@ -167,7 +170,7 @@ impl Cupti {
         self.functions
     }
 
-    /// Calls a function with its parameters.
+    /// Calls a function of CUPTI with its parameter structure.
     pub(super) fn call<T>(
         &self,
         operation: &str,
@@ -222,7 +225,7 @@ fn open(path: &Path) -> Result<Opened, String> {
     Ok(Opened { functions, path: path.to_owned(), _library: library, _companions: companions })
 }
 
-/// Returns the version in a library's real file name: `libcupti.so.2025.3.1` → `2025.3.1`.
+/// Returns the version in the real file name of a library: `libcupti.so.2025.3.1` → `2025.3.1`.
 fn toolkit_version(path: &Path) -> Option<String> {
     let real = std::fs::canonicalize(path).ok()?;
     let name = real.file_name()?.to_str()?;

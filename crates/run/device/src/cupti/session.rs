@@ -13,15 +13,16 @@ use super::library::Cupti;
 use crate::Context;
 use warpgauge_model::Cause;
 
-/// Operation named in errors about sizing and clearing the counters' image.
+/// Operation that errors name when the image for the counters cannot be sized or cleared.
 const MAKE_ROOM: &str = "make room for the counters";
 
-/// Number of passes beyond the planned ones above which the collection fails.
+/// Maximum number of passes in addition to the planned ones. If more are needed, the collection
+/// fails.
 const SPARE_PASSES: usize = 2;
 
 /// A launch whose counters are read.
 pub trait CountedLaunch {
-    /// Error of the preparation or the launch.
+    /// Error of preparing or making the launch.
     type Error;
 
     /// Prepares everything for the launch.
@@ -30,14 +31,15 @@ pub trait CountedLaunch {
     /// Returns the driver's error.
     fn prepare(&mut self) -> Result<(), Self::Error>;
 
-    /// Makes the launch, which must be of one kernel, and waits for its end.
+    /// Makes the launch, which must launch a single kernel, and waits until it has ended.
     ///
     /// # Errors
+    ///
     /// Returns the driver's error.
     fn launch(&mut self) -> Result<(), Self::Error>;
 }
 
-/// Why a pass failed.
+/// Reason why a pass failed.
 #[derive(Debug)]
 pub enum PassError<E> {
     /// The counters failed.
@@ -131,7 +133,7 @@ impl CuptiSession {
         Ok(Collection { session: self, passes: 0, complete: false })
     }
 
-    /// Returns an image for the counters of one launch.
+    /// Returns an image into which CUPTI writes the counters of one launch.
     fn counter_data(&self) -> Result<Vec<u8>, CuptiError> {
         let names = self.plan.names();
         let mut size = RangeDataSize::new();
@@ -165,7 +167,7 @@ impl Drop for CuptiSession {
     fn drop(&mut self) {
         let mut params = self.of_object();
         let disable = self.cupti.functions().range_disable;
-        // Nothing more can be done about a session that does not end.
+        // If the session cannot be ended, nothing more can be done.
         let _ = self.cupti.call("release the counters", disable, &mut params);
     }
 }

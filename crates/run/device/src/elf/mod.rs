@@ -1,4 +1,5 @@
-//! Shared objects as files: the SONAME, under which the dynamic loader finds them.
+//! Reads and changes shared objects as files, in particular the SONAME, under which the dynamic
+//! loader finds them.
 
 mod soname;
 

@@ -7,19 +7,19 @@
 
 use thiserror::Error;
 
-/// Why a file could not be renamed.
+/// Reason why a file could not be renamed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SonameError {
     /// The file is not a little-endian ELF64 shared object with a dynamic section, or is truncated.
     #[error("not a little-endian 64-bit ELF shared object with a dynamic section")]
     NotSharedObject,
-    /// The object has no name.
+    /// The shared object has no SONAME.
     #[error("the shared object has no SONAME")]
     NoName,
     /// The new name is not the beginning of the old one.
     #[error("SONAME {old:?} does not begin with {wanted:?}")]
     NotAPrefix {
-        /// Name in the file.
+        /// SONAME in the file.
         old: String,
         /// The requested name.
         wanted: String,
@@ -52,8 +52,8 @@ pub fn shorten_soname(elf: &[u8], name: &str) -> Result<Vec<u8>, SonameError> {
     Ok(copy)
 }
 
-/// Returns the file offset of the name. The outer `None` means a malformed file; the inner `None`
-/// means a missing name.
+/// Returns the file offset of the SONAME. The outer `None` means that the file is malformed, and
+/// the inner `None` that it has no SONAME.
 fn soname_offset(elf: &[u8]) -> Option<Option<usize>> {
     if elf.get(..6)? != b"\x7fELF\x02\x01" {
         return None;

@@ -31,7 +31,7 @@ const METRICS: [(Id, &str); 12] = [
     (Id::Fp16Util, "gpm__fp16_util"),
 ];
 
-/// Why monitoring could not be read.
+/// Reason why monitoring data could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum GpmError {
     /// The GPU does not support GPM.
@@ -47,7 +47,7 @@ pub enum GpmError {
         operation: &'static str,
         source: NvmlError,
     },
-    /// A function of the raw library failed.
+    /// A function of NVML that is called directly failed.
     #[error("{operation}: NVML error {code}")]
     Code {
         /// The operation that failed.
@@ -80,17 +80,18 @@ fn call(operation: &'static str) -> impl FnOnce(NvmlError) -> GpmError {
     move |source| GpmError::Call { operation, source }
 }
 
-/// A monitored device: a GPU, or one of its partitions.
+/// The device that is monitored: a GPU, or one of its partitions.
 struct Monitored<'m> {
     gpu: Device<'m>,
     /// Number of the partition's instance.
     instance: Option<u32>,
 }
 
-/// The state of a GPU's monitoring at one moment.
+/// A reading of a GPU's monitoring counters at one moment.
 pub struct GpmReading<'m>(GpmSample<'m>);
 
-/// Name of a metric, and its value between two readings in percent, or why the value is unknown.
+/// Name of a metric, and its value between two readings in percent, or the reason why the value is
+/// unknown.
 pub type GpmValue = (&'static str, Result<f64, String>);
 
 impl GpuMonitor {
@@ -120,9 +121,10 @@ impl GpuMonitor {
         sample.map(GpmReading).map_err(call("read GPM"))
     }
 
-    /// Evaluates the time between two readings. `first` is the earlier one.
+    /// Returns the value of each metric between two readings. `first` must be the earlier reading.
     ///
     /// # Errors
+    ///
     /// Returns NVML's error.
     pub fn gpm_between(
         &self,
@@ -157,7 +159,8 @@ impl GpuMonitor {
     }
 }
 
-/// Counters that are not read at the same moment can yield percentages slightly out of range.
+/// Checks that a value is a percentage. Counters that are not read at the same moment can yield
+/// percentages slightly out of range, which are corrected.
 fn sane(value: f64) -> Result<f64, String> {
     match value {
         value if !value.is_finite() => Err("it is not a number".to_owned()),
@@ -166,7 +169,7 @@ fn sane(value: f64) -> Result<f64, String> {
     }
 }
 
-/// Returns the number of a partition's instance.
+/// Returns the number of a partition's instance on the whole GPU.
 fn instance_of(gpu: &Device<'_>) -> Result<u32, GpmError> {
     const OPERATION: &str = "query the instance of a partition";
     let lib = gpu.nvml().lib();

@@ -10,7 +10,7 @@ use super::cusparse::{self, CuSparse, Spmv};
 use crate::{DeviceBuffer, DeviceError, Stream};
 use warpgauge_model::FailureCode;
 
-/// The libraries of a process. Each is opened at its first use.
+/// The libraries that a process calls. Each is opened when it is first used.
 pub struct Libraries {
     /// Library files to try, best first.
     candidates: Vec<PathBuf>,
@@ -19,7 +19,7 @@ pub struct Libraries {
 }
 
 impl Libraries {
-    /// Returns the libraries without opening any.
+    /// Creates the set of libraries without opening any.
     pub fn new(candidates: Vec<PathBuf>) -> Self {
         Self { candidates, cusparse: OnceCell::new(), cublas: OnceCell::new() }
     }
@@ -88,9 +88,10 @@ enum Call {
 }
 
 impl LibraryCall {
-    /// Changes the addresses of the buffers for later calls.
+    /// Changes the addresses of the buffers that later calls use.
     ///
     /// # Errors
+    ///
     /// Fails if the library rejects the addresses.
     pub fn set_addresses(&mut self, addresses: &[u64]) -> Result<(), DeviceError> {
         let wrong = |_| arity(self.function);

@@ -20,7 +20,7 @@ const GEMM_DEFAULT: c_int = -1;
 const COMPUTE_32F: c_int = 68;
 const COMPUTE_64F: c_int = 70;
 
-/// `cublasStatus_t`: out of memory, and unsupported operations.
+/// Codes of `cublasStatus_t`: out of memory, and unsupported operations.
 const ALLOC_FAILED: c_int = 3;
 const NOT_SUPPORTED: [c_int; 2] = [8, 15];
 
@@ -81,24 +81,24 @@ fn look_up(library: Loaded) -> Result<Functions, String> {
     }
 }
 
-/// cuBLAS with a handle.
+/// The cuBLAS library with a handle.
 pub(super) type CuBlas = Opened<Functions>;
 
 pub(super) fn open(candidates: &[PathBuf], stream: &Stream) -> Result<CuBlas, DeviceError> {
     Opened::new(&CUBLAS, candidates, stream)
 }
 
-/// c = a·b, ready for repeated calls.
+/// The product c = a·b, ready for repeated calls.
 pub(super) struct Gemm {
     library: Rc<CuBlas>,
-    /// m, n, k.
+    /// The extents m, n and k.
     extents: [c_int; 3],
-    /// `cudaDataType` of all three matrices.
+    /// `cudaDataType` of the elements of all three matrices.
     data_type: c_int,
     compute: c_int,
     factors: Factors,
     workspace: DeviceBuffer,
-    /// Addresses of a, b and c.
+    /// Addresses of the matrices a, b and c.
     addresses: [u64; 3],
 }
 
@@ -122,7 +122,7 @@ impl Gemm {
         Ok(Self { library, extents, data_type, compute, factors, workspace, addresses })
     }
 
-    /// Changes the addresses of the buffers.
+    /// Changes the addresses of the matrices.
     pub(super) fn set_addresses(&mut self, addresses: [u64; 3]) {
         self.addresses = addresses;
     }

@@ -21,7 +21,8 @@ const INDEX_32I: c_int = 2;
 const INDEX_BASE_ZERO: c_int = 0;
 /// `CUSPARSE_SPMV_ALG_DEFAULT`.
 const ALG_DEFAULT: c_int = 0;
-/// `cusparseStatus_t`: out of memory on the host or the device, and unsupported operations.
+/// Codes of `cusparseStatus_t`: out of memory on the host or the device, and unsupported
+/// operations.
 const ALLOC_FAILED: c_int = 2;
 const NOT_SUPPORTED: [c_int; 3] = [4, 8, 10];
 const INSUFFICIENT_RESOURCES: c_int = 11;
@@ -103,14 +104,14 @@ fn look_up(library: Loaded) -> Result<Functions, String> {
     }
 }
 
-/// cuSPARSE with a handle.
+/// The cuSPARSE library with a handle.
 pub(super) type CuSparse = Opened<Functions>;
 
 pub(super) fn open(candidates: &[PathBuf], stream: &Stream) -> Result<CuSparse, DeviceError> {
     Opened::new(&CUSPARSE, candidates, stream)
 }
 
-/// A descriptor, and the function that destroys it.
+/// A descriptor of cuSPARSE, and the function that destroys it.
 struct Descriptor {
     handle: Opaque,
     destroy: unsafe extern "C" fn(Opaque) -> c_int,
@@ -123,7 +124,7 @@ impl Drop for Descriptor {
     }
 }
 
-/// y = A·x, ready for repeated calls.
+/// The product y = A·x, ready for repeated calls.
 pub(super) struct Spmv {
     library: Rc<CuSparse>,
     matrix: Descriptor,

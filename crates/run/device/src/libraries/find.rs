@@ -4,7 +4,7 @@ use std::path::Path;
 
 use warpgauge_model::Library;
 
-/// Prefixes of file names: the libraries, and the libraries that they need.
+/// Prefixes of the file names of the libraries, and of the libraries that these need.
 const LIBRARY_FILES: [&str; 4] =
     ["libcusparse.so.", "libcublas.so.", "libcublasLt.so.", "libnvJitLink.so."];
 
@@ -22,7 +22,7 @@ pub fn sonames(library: Library) -> [&'static str; 2] {
     }
 }
 
-/// Returns whether a file's name is a name of the library.
+/// Returns whether a file's name is one of the library's names.
 pub fn is_file_of(library: Library, file: &Path) -> bool {
     file.file_name().is_some_and(|name| sonames(library).iter().any(|wanted| name == *wanted))
 }

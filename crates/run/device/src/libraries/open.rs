@@ -10,7 +10,7 @@ use super::find::{is_file_of, remedy, sonames};
 use crate::{DeviceError, Stream};
 use warpgauge_model::{FailureCode, Library};
 
-/// Maximum number of files tried.
+/// Maximum number of files that are tried.
 const MAX_CANDIDATES: usize = 16;
 
 /// The linker of device code, which cuSPARSE needs. It may be in a folder that the loader does not
@@ -23,15 +23,15 @@ pub(super) type Loaded = &'static libloading::Library;
 /// `cublasHandle_t`, `cusparseHandle_t` and descriptors: pointers to the library's private data.
 pub(super) type Opaque = *mut c_void;
 
-/// The properties that differ between libraries.
+/// The differences between the libraries: names, status codes and functions.
 pub(super) struct Kind<F> {
     pub(super) library: Library,
     /// Names of the functions that create a handle, set its stream, and return the name and the
     /// text of a status.
     pub(super) common: [&'static str; 4],
-    /// Converts a status other than success to a code.
+    /// Converts a status other than success to a stable error code.
     pub(super) code: fn(c_int) -> FailureCode,
-    /// Looks up the other functions.
+    /// Looks up the functions that only this library has.
     pub(super) look_up: fn(Loaded) -> Result<F, String>,
 }
 
@@ -80,7 +80,7 @@ impl<F> Opened<F> {
     }
 }
 
-/// `cublasSetStream_v2` and `cusparseSetStream`.
+/// Type of `cublasSetStream_v2` and `cusparseSetStream`.
 type SetStream = unsafe extern "C" fn(Opaque, CUstream) -> c_int;
 
 /// Looks up the functions of a library, and creates a handle.
@@ -152,7 +152,7 @@ pub(super) unsafe fn function<F: Copy>(library: Loaded, name: &str) -> Result<F,
         .map_err(|_| format!("it has no {name}: CUDA 12 or later is required"))
 }
 
-/// Copies a text that a library owns.
+/// Copies a text that belongs to a library.
 fn text(pointer: *const c_char) -> String {
     if pointer.is_null() {
         return String::new();

@@ -1,4 +1,4 @@
-//! Data that calls of both libraries use: element types, factors, and workspaces.
+//! Data types that calls of both libraries use: element types, factors, and workspaces.
 
 use std::ffi::{c_int, c_void};
 
@@ -19,7 +19,7 @@ pub(super) fn data_type(dtype: Dtype) -> c_int {
     }
 }
 
-/// One and zero in a library's compute type. The library reads them on the host.
+/// The factors one and zero in a library's compute type. The library reads them on the host.
 #[derive(Clone, Copy)]
 pub(super) enum Factors {
     Single([f32; 2]),

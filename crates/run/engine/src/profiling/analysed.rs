@@ -26,14 +26,15 @@ pub(crate) fn complete(
     warpgauge_metrics::analyse(metrics, &facts);
 }
 
-/// Adds the analyses for kernels that another program launches, of which only the counts are known.
+/// Adds the analyses for kernels that another program launches. Only the counts of these launches
+/// are known.
 pub(crate) fn of_several(metrics: &mut DeviceMetrics, device: &DeviceInfo) {
     let facts = Facts { device, resources: None, inputs: &[], timed: Timed::default() };
     warpgauge_metrics::analyse(metrics, &facts);
 }
 
-/// Returns the times of the launches for the analyses. They are empty for the emulated device,
-/// whose times are not those of a GPU.
+/// Returns the launches' times for the analyses. There are none for the emulated device, whose
+/// times are not those of a GPU.
 fn timed(device: &DeviceInfo, measurement: Option<&MeasurementReport>) -> Timed {
     let Some(report) = measurement.filter(|_| device.kind == DeviceKind::Cuda) else {
         return Timed::default();

@@ -19,8 +19,8 @@ const WINDOW_MS: u32 = 200;
 /// Maximum time for a worker to become ready, in addition to the timeout of the request.
 const START_LIMIT: Duration = Duration::from_secs(20);
 
-/// Usual total time in milliseconds: the start of a worker, the time until readings cover only the
-/// kernel, and the window. Restoring inputs adds half a second.
+/// Usual total time in milliseconds. It includes the start of a worker, the time until readings
+/// cover only the kernel, and the time between the readings. Restoring inputs adds half a second.
 pub(crate) const USUAL_MS: f64 = 780.0;
 
 /// Returns the metrics that monitoring reads while the request's kernel runs in a separate process.

@@ -1,8 +1,8 @@
 //! Kernels that launch kernels.
 //!
 //! A tool profiles the launch that the host made. Its counters run until that launch ends, which is
-//! after the end of all launches that it made. So counts, bytes and times are totals of all
-//! kernels, including the launch overhead of the device runtime. On an H200, CUPTI and Nsight
+//! after the end of all kernels that the launch started. So counts, bytes and times are totals over
+//! all kernels, including the launch overhead of the device runtime. On an H200, CUPTI and Nsight
 //! Compute counted every one of the 16,384 additions of 64 launched blocks. They counted 2,131 and
 //! 2,133 stored sectors, although the kernels store 2,048. Properties of the launch are those of
 //! the first kernel.
@@ -11,7 +11,7 @@ use warpgauge_metrics::CollectedMetrics;
 use warpgauge_model::Image;
 use warpgauge_worker::protocol::KernelProgram;
 
-/// Launch functions of the device runtime: since CUDA 12, and before CUDA 12.
+/// Launch functions of the device runtime: the name since CUDA 12, and the name before it.
 const LAUNCHES: [&[u8]; 2] = [b"cudaCDP2LaunchDevice", b"cudaLaunchDevice"];
 
 const NOTE: &str = "including the kernels that this one launches, and the work of the device runtime \
@@ -28,8 +28,8 @@ pub(crate) fn noted(mut collected: CollectedMetrics, program: &KernelProgram) ->
     collected
 }
 
-/// Returns whether the image's code can launch kernels. A compressed image does not show that, so
-/// the result is false.
+/// Returns whether the image's code can launch kernels. Returns false for a compressed image, whose
+/// code cannot be searched.
 fn launches_kernels(image: &Image) -> bool {
     LAUNCHES.iter().any(|name| image.bytes.windows(name.len()).any(|part| part == *name))
 }

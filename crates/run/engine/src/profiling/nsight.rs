@@ -59,8 +59,9 @@ pub(crate) fn availability<T>(metrics: Result<T, &Unavailable>) -> Availability 
 /// launch once for every few counters.
 pub(crate) const LAUNCHES: u32 = 32;
 
-/// Returns the metrics of the subject's first launches, by kernel and in total, with their
-/// analyses. `directory` is for this run only. `of` describes the subject in words.
+/// Returns the metrics of the program's first launches, by kernel and in total, with their
+/// analyses. `directory` is a directory that only this run uses. `of` describes the program in
+/// words.
 pub(crate) async fn metrics_of_launches(
     host: &Host,
     lease: &mut Lease,
@@ -95,8 +96,8 @@ pub(crate) async fn metrics_of_launches(
     Ok((metrics, told.artifacts))
 }
 
-/// Returns the clock control that the configuration names. The name was validated when the
-/// configuration was read.
+/// Returns the clock control that the configuration names. The configuration was validated when it
+/// was read.
 fn clocks(word: &str) -> ClockControl {
     match word {
         "base" => ClockControl::Base,

@@ -1,4 +1,4 @@
-//! Plans of profiles: sources, counters and estimated time, without running anything.
+//! Plans of profiles: sources, counters and estimated time. Planning runs no kernel.
 
 use crate::error::{ExecError, Problem};
 use crate::host::Host;

@@ -27,13 +27,14 @@ use warpgauge_worker::protocol::{
     Blame, CountPlan, CounterFacts, EvaluatedRun, RunFailure, RunOutcome,
 };
 
-/// Maximum number of launches (passes) for reading counters. The whole catalogue takes about 50.
+/// Maximum number of launches (passes) for reading counters. The whole catalogue of metrics takes
+/// about 50.
 pub(crate) const MAX_PASSES: u32 = 256;
 
 /// A source of metrics on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rung {
-    /// Hardware counters, read by CUPTI in the process that launches.
+    /// CUPTI reads hardware counters in the process that launches the kernel.
     Cupti,
     /// Nsight Compute, which runs a process under its control.
     Ncu,
@@ -43,10 +44,10 @@ pub(crate) enum Rung {
     Static,
 }
 
-/// Metrics from one source, and the failures of better sources.
+/// Metrics from one source, and the failures of the sources that were tried before it.
 pub(crate) struct Profiled {
     collected: CollectedMetrics,
-    /// Sources that failed, by name, with their reasons.
+    /// Names of the sources that failed, with the reasons.
     failures: Vec<(String, Unavailable)>,
 }
 
@@ -92,8 +93,8 @@ pub(crate) fn ladder(tools: &[String]) -> (Vec<Rung>, Vec<(String, Unavailable)>
     (rungs, failures)
 }
 
-/// Returns an error with the names of those tools that cannot profile the emulated device, or
-/// `None` if there are none.
+/// Returns an error that names the requested tools that cannot profile the emulated device. Returns
+/// `None` if there are no such tools.
 pub(crate) fn refused_by_emulator(profile: &ProfileSpec) -> Option<Unavailable> {
     let gpu_alone = |tool: &&String| matches!(tool.as_str(), "ncu" | "cupti" | "gpm");
     let names: Vec<&str> = profile.tools.iter().filter(gpu_alone).map(String::as_str).collect();
@@ -182,7 +183,7 @@ pub(crate) fn name(rung: Rung) -> &'static str {
     }
 }
 
-/// Returns empty metrics of the static source, which needs no tool.
+/// Returns the result of the static source, which has no counters and needs no tool.
 fn from_launch(prepared: &Prepared) -> CollectedMetrics {
     CollectedMetrics {
         source: MetricSource::Static,
@@ -262,7 +263,8 @@ fn of_counters(facts: CounterFacts, kernel: &str, cache: CacheState) -> Collecte
     }
 }
 
-/// Converts the failure of a counter run, whose timed run succeeded, to a reason.
+/// Converts the failure of a counter run to the reason why there are no counters. The timed run
+/// succeeded before.
 pub(crate) fn of_failure(failure: &RunFailure) -> Unavailable {
     let cause = match (&failure.code, failure.blame) {
         (FailureCode::Timeout, _) => Cause::TimedOut,

@@ -14,9 +14,9 @@ use warpgauge_report::{CheckReport, Finding, SanitizeReport};
 use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::{Blame, EvaluatedRun, RunOutcome};
 
-/// Checks whose findings make a kernel wrong, whatever its outputs hold. On a GPU such an access causes
-/// a fault, reaches another buffer, or makes the result depend on timing. While checks run, such
-/// accesses are reported and skipped instead of ending the kernel.
+/// Checks whose findings make a kernel wrong even if its outputs are correct. On a GPU such an
+/// access causes a fault, reaches another buffer, or makes the result depend on timing. While
+/// checks run, such accesses are reported and skipped instead of ending the kernel.
 const FAULTS: [&str; 7] = [
     "out_of_bounds",
     "misaligned",
@@ -47,7 +47,8 @@ struct EmulatorFinding {
 }
 
 /// Runs the requested checks on a GPU in sequence, each in a separate process. Returns `None` if
-/// none are requested, or on the emulated device, which checks during the run.
+/// none are requested. Returns `None` for the emulated device, too, which makes its checks during
+/// the evaluation's run.
 pub(crate) async fn check(
     host: &Host,
     lease: &mut Lease,
@@ -78,7 +79,7 @@ pub(crate) async fn check(
     Some(gpu_report(told))
 }
 
-/// Returns the checkers that a request asks for.
+/// Returns the checks that a request asks for.
 fn wanted(sanitize: &Sanitize) -> Vec<Check> {
     let named = |check: &Check| match sanitize {
         Sanitize::Off => false,
@@ -88,7 +89,7 @@ fn wanted(sanitize: &Sanitize) -> Vec<Check> {
     Check::ALL.into_iter().filter(named).collect()
 }
 
-/// Combines the results of the checkers in one report.
+/// Combines the results of the checks in one report.
 fn gpu_report(told: Vec<(Check, Result<SanitizerOutput, Unavailable>)>) -> SanitizeReport {
     let (mut checks, mut findings, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
     for (check, answer) in told {
@@ -153,7 +154,7 @@ pub(crate) fn emulated(
     })
 }
 
-/// Returns the reason why the findings make the kernel wrong, if they do.
+/// Returns the reason why the findings make the kernel wrong, or `None` if they do not.
 pub(crate) fn fault(report: Option<&SanitizeReport>) -> Option<String> {
     let is_fault = |finding: &&Finding| FAULTS.contains(&finding.check.as_str());
     let found = report?.findings.iter().find(is_fault)?;

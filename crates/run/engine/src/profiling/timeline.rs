@@ -26,7 +26,7 @@ pub(crate) fn is_wanted(request: &EvaluateRequest) -> bool {
     request.profile.as_ref().is_some_and(|profile| profile.tools.iter().any(|tool| tool == NAME))
 }
 
-/// Traces the kernel, if the request asks for it and the kernel ran.
+/// Records a timeline of the kernel, if the request asks for it and the kernel ran.
 pub(crate) async fn trace(
     host: &Host,
     lease: &mut Lease,
@@ -54,7 +54,7 @@ pub(crate) async fn trace(
 }
 
 /// Converts a trace to a report; if the trace failed, the report contains the reason. Also returns
-/// the files to keep.
+/// the files to store.
 pub(crate) fn reported(
     traced: Result<NsysOutput, Unavailable>,
     device: &DeviceInfo,
@@ -149,7 +149,7 @@ fn row(row: &NsysRow) -> TimelineRow {
     }
 }
 
-/// Joins the times and sizes of copies, which are in two tables.
+/// Combines the times and sizes of copies, which are in two tables of the trace.
 fn copies(tables: &NsysReport) -> Vec<TimelineRow> {
     let mut copies = rows(&tables.memory_time);
     for copy in &mut copies {

@@ -14,7 +14,7 @@ use warpgauge_report::{SanitizeReport, TimelineReport};
 use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::{EvaluatedRun, RunOutcome};
 
-/// Results of tools, each from a separate run.
+/// Results of the tools. Each tool has a separate run.
 #[derive(Default)]
 pub(crate) struct ToolRuns {
     /// Memory and race checks on a GPU, if requested.
@@ -23,9 +23,9 @@ pub(crate) struct ToolRuns {
     pub(crate) profiled: Option<Profiled>,
     /// Timeline of the GPU and the driver, if requested.
     pub(crate) timeline: Option<TimelineReport>,
-    /// Files of the tools to keep, in the job's directory.
+    /// Files of the tools to store. They are in the job's directory.
     pub(crate) artifacts: Vec<ToolFile>,
-    /// Wall time of metrics and timeline, in milliseconds.
+    /// Wall-clock time that metrics and timeline took, in milliseconds.
     pub(crate) profile_ms: f64,
 }
 

@@ -1,5 +1,5 @@
-//! Assembles the report from the results of the stages. There are no side effects, except that
-//! files of stored outputs are read.
+//! Assembles the report from the results of the stages. The only side effect is that files of
+//! stored outputs are read.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -26,7 +26,7 @@ use warpgauge_tensor::encoding;
 use warpgauge_validate::{Comparison, Reason, ReasonCode, no_expectation};
 use warpgauge_worker::protocol::{Blame, EvaluatedRun, RunFailure, RunOutcome};
 
-/// Returns the compilation in the form of a report.
+/// Returns the report's entry for a compilation.
 pub(crate) fn compile_report(artifact: &CompiledModule) -> CompileReport {
     let entry = artifact.entry_kernel();
     CompileReport {
@@ -75,7 +75,7 @@ pub(crate) fn not_compiled(
     report
 }
 
-/// Returns a report with only the request and the device.
+/// Returns a report that contains only the request and the device.
 pub(crate) fn empty(
     job_id: &str,
     request: &EvaluateRequest,
@@ -171,7 +171,7 @@ pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
             measurement.rates = None;
         }
         let grid = prepared.job.program.launches.first.grid.map(u64::from);
-        // A library does not report its launches.
+        // The launches of a library function are unknown.
         let known = request.kernel.family() != KernelFamily::Library;
         measurement.grid_blocks = known.then(|| grid.into_iter().product());
     }
@@ -194,7 +194,8 @@ pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
             runtime: stats.map(|stats| stats.mean),
             runtime_stats: stats,
             compilation_error: None,
-            // A fault of the machine is not evidence against the kernel. It is in `failure`.
+            // A fault of the machine is not evidence against the kernel. The report's `failure`
+            // contains it.
             validation_error: why
                 .or_else(|| failure.filter(|_| !ours).map(|failure| failure.message.clone())),
             metadata: metadata(
@@ -289,7 +290,7 @@ fn validation_report(
     ValidationReport { status, outputs, reasons, weaknesses, unchecked }
 }
 
-/// Returns the reasons for rejecting the kernel: outputs that do not match, or a failed run.
+/// Returns the reasons for rejecting the kernel: outputs that are wrong, or a failed run.
 fn reasons(outputs: &BTreeMap<String, Comparison>, failure: Option<&RunFailure>) -> Vec<Reason> {
     let wrong = outputs.iter().filter_map(|(name, found)| Reason::of_comparison(name, found));
     let failed = failure.and_then(|failure| match failure.blame {

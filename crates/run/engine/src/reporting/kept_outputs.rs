@@ -1,4 +1,4 @@
-//! Outputs to be kept. The receiver of the order's events gets their elements as files.
+//! Outputs to be stored. The receiver of the order's events gets their elements as files.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use warpgauge_contract::{EvaluateRequest, ReturnOutputs};
 use warpgauge_report::{EvaluateResponse, KeptOutput, OutputReport};
 use warpgauge_tensor::{Blob, TensorData, encoding};
 
-/// Requests all outputs of an untimed run, unless the request returns or keeps some, since the
+/// Requests all outputs of an untimed run, unless the request names outputs to return or store. The
 /// outputs are the purpose of such a run.
 pub(crate) fn return_something(request: &mut EvaluateRequest) {
     if request.return_outputs == ReturnOutputs::None && request.keep_outputs.is_empty() {
@@ -17,7 +17,7 @@ pub(crate) fn return_something(request: &mut EvaluateRequest) {
     }
 }
 
-/// Emits an event for each output to be kept, after a run on a device.
+/// Emits an event for each output to be stored, after a run on a device.
 pub(crate) fn hand_over(job: &ActiveOrder<'_>, ran: &Ran) {
     for output in &ran.outcome.told.outputs {
         let name = &ran.prepared.job.program.buffers[output.buffer].name;
@@ -28,8 +28,8 @@ pub(crate) fn hand_over(job: &ActiveOrder<'_>, ran: &Ran) {
     }
 }
 
-/// Moves the outputs `names` of a torch kernel from its report to files of a directory. Returns the
-/// files by name. Outputs in `shown` also stay in the report. Blocking.
+/// Moves the outputs `names` of a torch kernel from its report to files in a directory. Returns the
+/// files by name. Outputs in `shown` also remain in the report. Blocking.
 pub(crate) fn taken_out(
     names: &[String],
     shown: &ReturnOutputs,

@@ -1,4 +1,5 @@
-//! Builds the report of a measurement from the worker's raw readings. There are no side effects.
+//! Builds the report of a measurement from the worker's raw readings. This module has no side
+//! effects.
 
 use warpgauge_contract::{EvaluateRequest, Isolation, Role};
 use warpgauge_model::{CacheState, DeviceInfo, DeviceKind};
@@ -19,8 +20,8 @@ use warpgauge_worker::protocol::{
 /// Version of the timing method. Any change that affects times must change it.
 const METHOD_VERSION: u32 = 2;
 
-/// Multiple of the time of an empty launch. A median below it depends mostly on the launch, not on
-/// the kernel.
+/// Factor on the time of an empty launch. A median below the product depends mostly on the launch,
+/// not on the kernel.
 const FLOOR_FACTOR: f64 = 1.25;
 
 /// Returns the valid samples, and the rejected ones by reason.
@@ -36,9 +37,9 @@ pub(crate) fn screened(outcome: &RunOutcome<EvaluatedRun>) -> Screened {
     screen(&batches.collect::<Vec<_>>())
 }
 
-/// Valid samples, and their comparison with those of sealed launches.
+/// Valid samples, and how they compare with the samples of sealed launches.
 pub(crate) struct Kept {
-    /// Milliseconds, in launch order.
+    /// Times in milliseconds, in launch order.
     pub samples: Vec<f32>,
     pub sealed: Option<SealedReport>,
 }
@@ -105,7 +106,7 @@ pub(crate) fn impossible(
     Some(Reason::faster_than_light(median * 1e-3, floor_ms * 1e-3, &derivation))
 }
 
-/// Returns a note if mean and median differ so much that the mean is used for ranking.
+/// Returns a note if mean and median differ so much that kernels are ranked by the mean.
 pub(crate) fn parted(stats: &RuntimeStats) -> Option<String> {
     (stats.ranked_by == RankedBy::Mean).then(|| {
         format!(
@@ -123,7 +124,7 @@ fn floor(request: &EvaluateRequest, device: &DeviceInfo) -> Option<SpeedOfLight>
     Some(speed_of_light(work, &peaks(device)?, request.measure.cache))
 }
 
-/// Returns the peak rates of a GPU according to its driver, or `None` for the emulated device.
+/// Returns the peak rates of a GPU that its driver reports, or `None` for the emulated device.
 fn peaks(device: &DeviceInfo) -> Option<FloorDevice> {
     (device.kind == DeviceKind::Cuda).then_some(FloorDevice {
         memory_clock_khz: device.memory_clock_khz,
@@ -135,9 +136,9 @@ fn peaks(device: &DeviceInfo) -> Option<FloorDevice> {
     })
 }
 
-/// Returns the number of bytes of the tensors if each is moved once: inputs are read, outputs
-/// written, and inout tensors both. This is an assumption, since a kernel need not read a whole
-/// input.
+/// Returns the number of bytes that a launch transfers if each tensor is transferred once: inputs
+/// are read, outputs written, and inout tensors both. This is an assumption, because a kernel need
+/// not read a whole input.
 fn buffer_bytes(request: &EvaluateRequest) -> Option<f64> {
     let args = &request.kernel.io.as_ref()?.args;
     let moved = args.iter().filter(|arg| arg.role != Role::Scratch);
@@ -221,7 +222,7 @@ pub(crate) fn report(
     })
 }
 
-/// Returns a note if sealed launches disagree with the others, or if there are none.
+/// Returns a note if sealed launches disagree with the others, or if there are no sealed launches.
 fn sealed_note(sealed: &SealedReport) -> Option<String> {
     if let Some(reason) = &sealed.unavailable {
         return Some(format!("no launch was judged from outside the kernel's process: {reason}"));
@@ -244,7 +245,7 @@ fn load(facts: &LoadFacts, timed_ms: Option<f64>) -> LoadReport {
     LoadReport { launches, verified, share, median_ms, agree }
 }
 
-/// Returns a note if the load's times differ from those of the timed launches.
+/// Returns a note if the times of the load launches differ from those of the timed launches.
 fn load_note(load: &LoadReport, timed_ms: f64) -> Option<String> {
     let load_ms = load.median_ms.filter(|_| load.agree == Some(false))?;
     Some(format!(
@@ -255,7 +256,8 @@ fn load_note(load: &LoadReport, timed_ms: f64) -> Option<String> {
     ))
 }
 
-/// Returns a note if fewer consecutive launches than planned ran with the state that the kernel keeps.
+/// Returns a note if fewer consecutive launches than planned ran without restored state of a kernel
+/// that keeps state.
 fn lasting_note(facts: LastingFacts) -> Option<String> {
     let LastingFacts { launches, wanted } = facts;
     (launches < wanted).then(|| {
@@ -268,7 +270,7 @@ fn lasting_note(facts: LastingFacts) -> Option<String> {
 }
 
 /// Returns the memory that could carry a result from one launch to the next on a device, and how
-/// each part is handled.
+/// the service handles each part.
 fn state(variables: &VariablesKept, device: DeviceKind) -> StateReport {
     let modules = "variables and constants of the kernel's modules";
     let (mut put_back, mut looked_at, mut not_known) = (vec!["outputs"], Vec::new(), Vec::new());

@@ -17,11 +17,12 @@ mod recorded;
 mod steps;
 mod unranked;
 
-/// Number of timed launches whose outputs are verified; all, if there are fewer. A kernel that
-/// omits the work of a tenth of its launches passes less than once in 1000 times: 0.9⁶⁶ < 0.001.
+/// Number of timed launches whose outputs are verified. If there are fewer launches, all are
+/// verified. A kernel that omits the work of a tenth of its launches passes less than once in 1000
+/// times: 0.9⁶⁶ < 0.001.
 pub(crate) const AUDITS: u32 = 66;
 
-/// A kernel that ran or failed to run, with the outcome.
+/// A kernel that ran or failed to run, and the outcome of its run.
 pub(crate) struct Ran {
     pub request: EvaluateRequest,
     pub prepared: Prepared,
@@ -35,21 +36,21 @@ pub(crate) struct Ran {
 pub(crate) struct Additions {
     /// How the kernel's configuration was chosen.
     pub(crate) tuning: Option<TuningReport>,
-    /// Extensions that the kernel compiled while it ran.
+    /// Extensions that were compiled for the kernel while it ran.
     pub(crate) extensions: Vec<TorchExtension>,
     /// Reason why there are no hardware metrics of the kernel.
     pub(crate) unprofiled: Option<String>,
 }
 
 impl Additions {
-    /// Creates additions with only the choice of the kernel's configuration.
+    /// Creates additions that contain only the choice of the kernel's configuration.
     pub(crate) fn tuned(tuning: Option<TuningReport>) -> Self {
         Self { tuning, ..Self::default() }
     }
 }
 
-/// Completes the report of one evaluation, which took `total_ms` in total. Sets the verdict, and
-/// counts the evaluation in the telemetry. `allow_weak` comes from the request.
+/// Completes the report of an evaluation that took `total_ms` milliseconds in total. Sets the
+/// verdict, and counts the evaluation in the telemetry. `allow_weak` comes from the request.
 pub(crate) fn finished(
     mut report: EvaluateResponse,
     allow_weak: bool,

@@ -13,7 +13,7 @@ pub(crate) fn evaluation(report: &EvaluateResponse) {
     if let Some(device) = report.device.as_ref().filter(|_| report.kernel_exec_result.compiled) {
         let ended = !matches!(outcome, EvaluationOutcome::KernelFailed | EvaluationOutcome::Error);
         telemetry.ran(device.id, worker, ended, report.kernel_exec_result.correctness);
-        // A worker that was killed reports no times.
+        // A report contains no times if the worker was killed.
         if worker > 0.0 {
             telemetry.stage(Stage::Worker, worker);
             telemetry.stage(Stage::Measure, timings.execute);

@@ -50,7 +50,8 @@ pub(super) fn reports(
     lines_of(&request.kernel).into_iter().enumerate().map(report).collect()
 }
 
-/// Returns the symbol of the kernel that each line launches.
+/// Returns the symbol of the kernel that each line of the contract's list launches. An entry is
+/// `None` if the line launches none.
 fn symbols(prepared: &Prepared) -> Vec<Option<&str>> {
     let Some(program) = &prepared.job.program.launches.program else { return Vec::new() };
     let mut symbols = vec![None; program.lines];

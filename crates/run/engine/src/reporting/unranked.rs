@@ -1,4 +1,4 @@
-//! Reasons why the time of a kernel has no rank, although no check failed. There are no side
+//! Reasons why the time of a kernel has no rank although no check failed. This module has no side
 //! effects.
 
 use crate::reporting::AUDITS;

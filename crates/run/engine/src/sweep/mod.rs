@@ -1,5 +1,5 @@
-//! A sweep: one contract at every point of its axes. The sweep is one job, and its points are
-//! evaluations.
+//! A sweep: one contract, evaluated at every point of its axes. The sweep is one job, and its
+//! points are evaluations.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -44,7 +44,7 @@ pub(crate) async fn run(
     Ok(answer(job.id(), &plan, done, arrived))
 }
 
-/// Returns the complete contract of a point. Blocking.
+/// Returns the contract of a point with all values inserted. Blocking.
 fn whole(
     plan: &SweepPlan,
     index: usize,
@@ -55,7 +55,7 @@ fn whole(
     Ok(request)
 }
 
-/// Results of the points.
+/// Results of the points so far.
 #[derive(Default)]
 struct Done {
     points: Vec<SweepPoint>,
@@ -89,7 +89,8 @@ async fn all_points(
     Ok(done)
 }
 
-/// Evaluates one point. A failure does not end the sweep, except for the shutdown of the service.
+/// Evaluates one point. A failure does not end the sweep, unless the cause is that the service
+/// shuts down.
 async fn point(
     engine: &Engine,
     job: &ActiveOrder<'_>,

@@ -1,4 +1,4 @@
-//! Builds the response to a sweep from its evaluations. There are no side effects.
+//! Builds the response to a sweep from its evaluations. This module has no side effects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,8 @@ use warpgauge_report::{
 };
 use warpgauge_statistics::Counted;
 
-/// Maximum length of the message of a reason, in bytes. The point's evaluation contains the full
-/// message.
+/// Maximum length of a reason's message in a point, in bytes. The point's evaluation contains the
+/// full message.
 const MAX_MESSAGE_BYTES: usize = 2000;
 
 /// Maximum number of reasons for one point.
@@ -161,7 +161,7 @@ pub(crate) fn best(points: &[SweepPoint], devices: &[DeviceReport]) -> SweepBest
     best
 }
 
-/// Returns the correct point with the lowest measure; the first of equal points.
+/// Returns the correct point with the lowest measure. Among equal points, returns the first.
 fn lowest(
     points: &[SweepPoint],
     measure: &dyn Fn(&SweepPoint) -> Option<f64>,

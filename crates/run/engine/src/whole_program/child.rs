@@ -20,15 +20,17 @@ use warpgauge_sandbox::whole_program::{AttachedTool, ProgramGrants, ProgramLimit
 /// First argument of the child, which selects the hidden subcommand.
 pub const COMMAND: &str = "__program";
 
-/// Environment variable with the file descriptor to which the emulated device writes its counts.
+/// Environment variable that contains the file descriptor to which the emulated device writes its
+/// counts.
 const REPORT_VARIABLE: &str = "WARPGAUGE_EMULATOR_REPORT_FD";
 
-/// Instructions for a child, as JSON in its second argument. The arguments of the program follow.
+/// Instructions for a child, which its second argument contains as JSON. The arguments of the
+/// program follow.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Setup {
     /// The built program.
     pub object: PathBuf,
-    /// Path for a copy of `object` that can be executed.
+    /// Path at which the child creates an executable copy of `object`.
     pub program: PathBuf,
     /// Working directory of the program.
     pub directory: PathBuf,
@@ -36,21 +38,21 @@ pub(crate) struct Setup {
     pub libraries: Vec<PathBuf>,
     /// Limits on the program's resources.
     pub bounds: ProgramLimits,
-    /// Directory for files of the tool that runs the program, if any.
+    /// Directory for files of the tool that runs the program. `None` if no tool runs it.
     pub tool: Option<PathBuf>,
-    /// File to which the child reports the confinement, as one [`Told`] per line.
+    /// File to which the child reports how it is confined, as one [`Told`] per line.
     pub told: PathBuf,
     /// File to which the emulated device writes its counts.
     pub report: Option<PathBuf>,
 }
 
-/// Report of a child before it becomes the program, or if it cannot.
+/// Message of a child, sent before it becomes the program, or because it cannot become the program.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Told {
     /// The child is confined and about to become the program.
     Confined(Confinement),
-    /// The child cannot become the program, with the reason.
+    /// The child cannot become the program. The text is the reason.
     Failed(String),
 }
 
@@ -98,9 +100,9 @@ fn become_program(setup: &Setup, arguments: Vec<OsString>, told: &mut File) -> i
 fn confined(setup: &Setup, told: &mut File) -> io::Result<ChildProgram> {
     die_with_parent()?;
     let counted = counted::begin()?;
-    // Linux does not execute a file that any process has open for writing. Children of the server
-    // inherit its descriptors for a moment. This process starts no more children, so it makes the
-    // copy itself. A tool may start this process again, when a read-only copy already exists.
+    // Linux does not execute a file that any process has open for writing. For a moment, children
+    // of the server inherit its open descriptors. This process starts no more children, so it makes
+    // the copy itself. A tool may start this process again, when a read-only copy already exists.
     let _ = std::fs::remove_file(&setup.program);
     std::fs::copy(&setup.object, &setup.program)?;
     // The system restricts a process whose program file is not readable for its user: in the
@@ -135,7 +137,7 @@ fn confined(setup: &Setup, told: &mut File) -> io::Result<ChildProgram> {
 /// Opens a file for writing, with a descriptor that stays open when this process becomes the program.
 fn inherited(path: &Path) -> io::Result<i32> {
     let file = OpenOptions::new().append(true).open(path)?;
-    // The copy lacks the close-on-exec flag.
+    // The duplicated descriptor lacks the close-on-exec flag.
     let copy = rustix::io::dup(&file)?;
     let number = copy.as_raw_fd();
     let _ = copy.into_raw_fd();

@@ -17,7 +17,7 @@ use warpgauge_sandbox::threads::{ASKS, ask, most, received};
 /// First argument of the counting process.
 pub const COMMAND: &str = "__program-threads";
 
-/// Maximum wait for the notification descriptor of the program.
+/// Maximum time to wait for the program's notification descriptor.
 const BEGINS: Duration = Duration::from_secs(60);
 
 /// Makes the Linux kernel query another process before this process, or the program that it

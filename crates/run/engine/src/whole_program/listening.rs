@@ -9,7 +9,7 @@ use std::io;
 
 use warpgauge_sandbox::contained::others_of_own_tree;
 
-/// State of a listening socket in `/proc/net/tcp`.
+/// Value of a listening socket's state in `/proc/net/tcp`.
 const LISTENS: &str = "0A";
 
 /// Returns the ports of all listening processes that were started together with this process. They

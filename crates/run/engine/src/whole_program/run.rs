@@ -20,22 +20,22 @@ const DATA_BYTES: u64 = 64 << 30;
 /// Maximum number of open files of a program.
 const OPEN_FILES: u64 = 512;
 
-/// Number of bytes that are kept from the beginning of its standard output. Some bytes of the end
-/// are kept, too.
+/// Number of bytes that are kept from the beginning of a program's standard output. Some bytes of
+/// the end are kept, too.
 const STDOUT_BYTES: usize = 1 << 20;
 
-/// Maximum size of a file that a process of a run without a tool may write, in bytes.
+/// Maximum size of a file that a process may write in a run without a tool, in bytes.
 const FILE_BYTES: u64 = 2 << 30;
 
 /// Maximum size of a file that a tool may write within the program, in bytes.
 const TOOL_FILE_BYTES: u64 = 256 << 20;
 
-/// Maximum number of bytes that are read from a file of the child or of the emulated device.
-/// Without a tool it also limits the size of the files that the confined program received open for
-/// writing.
+/// Maximum number of bytes that are read from a file that the child or the emulated device wrote.
+/// Without a tool, the value also limits the size of the files that the confined program received
+/// open for writing.
 const TOLD_BYTES: u64 = 8 << 20;
 
-/// Names of files and directories of one run.
+/// Names of the files and directories of one run.
 const TOLD: &str = "told.json";
 const REPORT: &str = "counted.json";
 const OWN_DIRECTORY: &str = "cwd";
@@ -54,7 +54,7 @@ pub enum ProgramDevice {
     Emulated(PathBuf),
 }
 
-/// A program to run.
+/// A program to run, with its device, input and limits.
 #[derive(Debug, Clone)]
 pub struct WholeProgram {
     /// Path of the warpgauge program, from which the child starts.
@@ -62,7 +62,7 @@ pub struct WholeProgram {
     /// The built program.
     pub object: PathBuf,
     pub arguments: Vec<String>,
-    /// Content of its standard input.
+    /// Content of the program's standard input.
     pub stdin: Vec<u8>,
     pub device: ProgramDevice,
     /// Directories of the libraries that the program is linked with.
@@ -71,16 +71,16 @@ pub struct WholeProgram {
     pub directory: PathBuf,
 }
 
-/// The end of a program.
+/// How a program ended.
 #[derive(Debug)]
 pub struct ProgramEnd {
-    /// `None` if the program did not end in time.
+    /// Exit status. `None` if the program did not end in time.
     pub status: Option<ExitStatus>,
     pub stdout: CapturedText,
     pub stderr: CapturedText,
     /// Time from the start of the program to its end.
     pub wall: Duration,
-    /// Confinement of the program.
+    /// How the program was confined.
     pub confinement: Confinement,
     /// The emulated device's report as text. It is untrusted, since the program can write to the same
     /// file.

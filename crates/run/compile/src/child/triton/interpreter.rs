@@ -27,13 +27,13 @@ pub(crate) const SOURCE: &str = concat!(
     "\nmain()\n"
 );
 
-/// Maximum length of printed text that is kept, in bytes. The rest is read and dropped.
+/// Maximum length of the interpreter's output that is kept, bytes. The rest is read and dropped.
 const MAX_PRINTED_BYTES: usize = 64 << 10;
 
-/// Time limit for importing Triton. The deadline of the compile child is shorter.
+/// Maximum time for importing Triton. The deadline of the compile child is shorter.
 const MOST_TO_WARM: Duration = Duration::from_secs(600);
 
-/// Settings of the interpreter on its command line.
+/// Settings that the interpreter receives on its command line.
 #[derive(Serialize)]
 struct Settings<'a> {
     site_packages: &'a Path,
@@ -56,7 +56,7 @@ struct ReadyMessage {
     ptxas: PathBuf,
 }
 
-/// An answer, and the text that was printed before it.
+/// An answer of the interpreter, and the text that it printed before.
 pub(super) struct Answered {
     /// Path of Triton's assembler for the architecture.
     pub ptxas: PathBuf,
@@ -64,20 +64,20 @@ pub(super) struct Answered {
     pub printed: String,
 }
 
-/// The end of an interpreter that sent no answer.
+/// How an interpreter ended that sent no answer.
 pub(super) struct Ended {
-    /// Whether it had imported Triton and accepted a kernel.
+    /// Whether the interpreter had imported Triton and accepted a kernel.
     pub was_ready: bool,
     /// The signal that ended the process.
     pub signal: Option<i32>,
-    /// Description of the end, for a message.
+    /// Description of how the process ended, for a message.
     pub how: String,
     /// Text that the process printed.
     pub printed: String,
 }
 
 impl Interpreter {
-    /// Starts the interpreter, which imports Triton while it waits.
+    /// Starts the interpreter, which imports Triton before it receives a kernel.
     pub(super) fn start(work: &TritonWork) -> io::Result<Self> {
         let settings = Settings {
             site_packages: &work.site_packages,
@@ -86,7 +86,8 @@ impl Interpreter {
                 .map_err(io::Error::other)?,
         };
         let program = python::interpreter(&work.python, SOURCE, &settings)?
-            // Triton's default behaviour, set explicitly because Triton warns about it.
+            // This is Triton's default behaviour. It is set explicitly because Triton prints a
+            // warning otherwise.
             .variable("TRITON_DEFAULT_FP_FUSION", "1");
         let (ours, theirs) = UnixStream::pair()?;
         let mut process = program
@@ -101,13 +102,13 @@ impl Interpreter {
         Ok(Self { process, channel: ours, printed })
     }
 
-    /// Sends the kernel and returns the first answer.
+    /// Sends the kernel and returns the interpreter's first answer.
     pub(super) fn ask(mut self, question: &str) -> Result<Answered, Ended> {
         let ready = self.supervised().and_then(|()| self.receive());
         let ready = ready.and_then(|message| Ok(serde_json::from_slice(&message)?));
         let Ok(ReadyMessage { ptxas }) = ready else { return Err(self.ended(false)) };
         // An interpreter that does not acknowledge the request ended before it ran the submission,
-        // so the request is not the cause.
+        // so the submission is not the cause.
         let taken = self.send(question.as_bytes()).and_then(|()| self.receive());
         if taken.is_err() {
             return Err(self.ended(false));
@@ -121,7 +122,8 @@ impl Interpreter {
         }
     }
 
-    /// Supervises the number of the interpreter's threads, which it requests once it is ready.
+    /// Starts to supervise the number of the interpreter's threads. The interpreter requests this
+    /// when it is ready.
     fn supervised(&self) -> io::Result<()> {
         match warpgauge_sandbox::threads::received(&self.channel, MOST_TO_WARM)? {
             Some(asking) => asking.supervise(warpgauge_sandbox::threads::most())?,
@@ -154,7 +156,7 @@ impl Interpreter {
 
     /// Ends the interpreter if it is still running, and returns how it ended.
     fn ended(mut self, was_ready: bool) -> Ended {
-        // Only the status of a process that ended by itself is meaningful. Such a process has
+        // The exit status is meaningful only if the process ended by itself. Such a process has
         // closed its end of the channel.
         let own_end = self.channel.read(&mut [0; 1]).is_ok_and(|read| read == 0);
         if !own_end {

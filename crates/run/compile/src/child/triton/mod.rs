@@ -24,10 +24,11 @@ use warpgauge_model::FailureCode;
 use warpgauge_sandbox::calls::ChildKind;
 use warpgauge_sandbox::enforcement::{Enforcement, FileAccess};
 
-/// System paths that an interpreter reads in addition to its own files, if they exist.
+/// System paths that an interpreter may read in addition to its own files. Those that do not exist
+/// are skipped.
 const READ: [&str; 3] = ["/dev/urandom", "/dev/null", "/proc/cpuinfo"];
 
-/// An interpreter that waits for a kernel, or the error.
+/// An interpreter that waits for a kernel, or the error that occurred when it was started.
 pub(super) struct Ready<'a> {
     request: &'a ChildRequest,
     work: &'a TritonWork,
@@ -54,7 +55,7 @@ impl<'a> Ready<'a> {
         Self { request, work, interpreter }
     }
 
-    /// Waits for the kernel.
+    /// Waits for the parent to send the kernel.
     pub(super) fn task(&self, socket: &UnixStream) -> io::Result<TritonTask> {
         read_frame(socket)
     }
@@ -144,7 +145,7 @@ mod libc_signal {
     pub(super) const XCPU: i32 = 24;
 }
 
-/// Returns the PTX of a result, if the result has PTX.
+/// Returns the PTX of a result, or `None` if the result contains no PTX.
 fn ptx_of(built: &TritonBuilt) -> Option<&str> {
     built.texts.get("ptx").map(String::as_str)
 }

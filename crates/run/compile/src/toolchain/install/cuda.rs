@@ -1,4 +1,5 @@
-//! NVIDIA's compilers: removes unneeded files of their wheels, and checks that they work.
+//! NVIDIA's compilers. This module removes unneeded files of their wheels, and checks that the
+//! compilers work.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +13,7 @@ use super::{InstallError, InstallRequest};
 use crate::protocol::{ChildRequest, Outcome, PROTOCOL_VERSION, Work};
 use crate::supervisor::run_blocking;
 
-/// Time limit for loading the library.
+/// Maximum time for loading the library in a test.
 const VERIFY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Removes unneeded files (a second copy of NVRTC, static libraries, cuRAND's library). Makes

@@ -4,22 +4,22 @@ use std::path::{Path, PathBuf};
 
 use super::pip::DOWNLOAD_TIMEOUT;
 
-/// Reasons why a part could not be installed.
+/// Reason why a part could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    /// There are no wheels of this version.
+    /// No wheels exist for this version of CUDA.
     #[error("there is no NVRTC wheel for CUDA {major}; choose 12 or 13")]
     Version {
-        /// The requested version.
+        /// The requested major version of CUDA.
         major: u32,
     },
-    /// There is no Python with pip.
+    /// The machine has no Python with pip.
     #[error(
         "no python3 with pip was found, which is needed to install the toolchain; install it (Debian: `apt \
          install python3-pip`), or install a CUDA toolkit and set CUDA_HOME"
     )]
     NoPip,
-    /// There is no Python that the package can be installed for.
+    /// The machine has no Python for which the package can be installed.
     #[error(
         "{packages} needs Python {range} with pip, {found}; install one (Debian: `apt install \
          python3 python3-pip`), or name a Python that has {title} in compile.python \
@@ -30,13 +30,13 @@ pub enum InstallError {
         title: &'static str,
         /// Packages to be installed.
         packages: String,
-        /// Versions of Python that have wheels.
+        /// Versions of Python for which wheels exist.
         range: String,
-        /// The unsuitable Python that was found.
+        /// Description of the unsuitable Python that was found.
         found: String,
     },
-    /// The configuration names an interpreter, so a package that this program installs would not be
-    /// used.
+    /// The configuration names an interpreter. A package that this program installs would therefore
+    /// not be used.
     #[error(
         "compile.python (WARPGAUGE_PYTHON) names {}, so only its {title} is used: install it \
          there (`{} -m pip install {packages}`), or leave that setting empty",
@@ -55,10 +55,10 @@ pub enum InstallError {
         /// Packages to be installed.
         packages: String,
         remedy: String,
-        /// End of pip's output.
+        /// Last part of pip's output.
         log: String,
     },
-    /// pip took too long.
+    /// pip exceeded its time limit.
     #[error(
         "pip did not finish within {} s and was stopped; check the network, or set PIP_INDEX_URL to \
          a mirror, and install again",

@@ -31,26 +31,27 @@ const STAGING: &str = ".new-";
 /// Prefix of directories that have been replaced.
 const REPLACED: &str = ".old-";
 
-/// Parts to install.
+/// The parts to install, and where.
 #[derive(Debug, Clone, Default)]
 pub struct InstallRequest {
-    /// This program: its compile child loads the library to check that it works.
+    /// Path of this program. Its compile child loads an installed library to check that the library
+    /// works.
     pub program: PathBuf,
     /// The program's cache; parts are stored in its directory `toolchain`.
     pub cache_dir: PathBuf,
-    /// Major versions of CUDA whose NVRTC is installed: 12, 13.
+    /// Major versions of CUDA for which NVRTC is installed: 12, 13.
     pub cuda: Vec<u32>,
-    /// Whether to install nvcc of CUDA 13. There are no wheels of nvcc for CUDA 12.
+    /// Whether to install nvcc of CUDA 13. No wheels of nvcc exist for CUDA 12.
     pub nvcc: bool,
     pub triton: bool,
     /// Whether to install PyTorch with all its dependencies.
     pub torch: bool,
-    /// The interpreter that the configuration names. Its packages would be used instead of those
-    /// that are installed here.
+    /// Interpreter that the configuration names. Packages for this interpreter would be used
+    /// instead of those that are installed here.
     pub named_python: Option<PathBuf>,
 }
 
-/// A part, with the interpreter whose pip installs it.
+/// A part to install, and the interpreter whose pip installs it.
 struct Planned {
     part: Part,
     python: PathBuf,
@@ -114,7 +115,8 @@ fn plan(request: &InstallRequest) -> Result<Vec<Planned>, InstallError> {
     Ok(planned)
 }
 
-/// Waits until no other process installs here, and removes files of installations that were killed.
+/// Waits until no other process installs into this directory, and removes files of installations
+/// that were killed.
 fn alone(root: &Path, progress: &mut dyn FnMut(&str)) -> Result<File, InstallError> {
     let lock = File::open(root).map_err(files("open", root))?;
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {

@@ -1,25 +1,25 @@
-//! Parts of an installation.
+//! The parts that can be installed.
 
 use super::super::torch::{self, TORCH};
 use super::super::triton::{PINNED, TRITON};
 use super::InstallError;
 
-/// An installable part, in a separate directory below `toolchain`.
+/// An installable part. Each has a separate directory below `toolchain`.
 pub(super) struct Part {
     pub(super) name: String,
     pub(super) packages: Vec<String>,
     pub(super) kind: Kind,
     /// Whether dependencies of the packages are also installed.
     pub(super) with_needs: bool,
-    /// Message about the disk space that the part needs.
+    /// Text about the disk space that the part needs.
     pub(super) room: &'static str,
-    /// Message about the platforms that have wheels.
+    /// Text about the platforms for which wheels exist.
     pub(super) wheels: &'static str,
-    /// Remedy if the wheels cannot be downloaded.
+    /// Remedy to suggest if the wheels cannot be downloaded.
     pub(super) instead: &'static str,
 }
 
-/// Content of a part.
+/// The compiler or package that a part contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Nvrtc,
@@ -51,8 +51,8 @@ impl Part {
             "nvidia-cuda-nvdisasm",
         ];
         let mut packages: Vec<String> = packages.iter().map(|p| format!("{p}>=13,<14")).collect();
-        // Only its headers are kept, for kernels that draw random numbers. It has a separate
-        // version number.
+        // Only cuRAND's headers are kept, for kernels that draw random numbers. cuRAND has a
+        // separate version number.
         packages.push("nvidia-curand>=10.4,<11".to_owned());
         Self::of_cuda("nvcc-13".into(), packages, Kind::Nvcc)
     }

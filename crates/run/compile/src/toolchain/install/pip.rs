@@ -16,8 +16,8 @@ pub(super) const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(1800);
 /// Maximum length of pip's output that an error quotes, in bytes.
 const MAX_PIP_LOG: usize = 4096;
 
-/// Returns a command of pip. It gets the user's environment, with any settings, proxies and
-/// credentials for pip, but without the secrets of this program.
+/// Returns a command that runs pip. It receives the user's environment, with any settings, proxies
+/// and credentials for pip, but without the secrets of this program.
 fn pip(python: &Path) -> ChildProgram {
     ChildProgram::new(python, Environment::Users).args(["-m", "pip"])
 }
@@ -29,7 +29,7 @@ pub(super) fn has_pip(python: &Path) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Returns the active environment's Python, then the usual ones.
+/// Returns the Python interpreter of the active environment, then the usual ones.
 pub(super) fn pythons() -> impl Iterator<Item = PathBuf> {
     let venv = std::env::var_os("VIRTUAL_ENV").map(|v| PathBuf::from(v).join("bin/python3"));
     venv.into_iter().chain(["python3", "python"].map(PathBuf::from))
@@ -100,7 +100,8 @@ fn remedy_for(part: &Part, log: &str) -> String {
     "run the same command by hand to see more".to_owned()
 }
 
-/// Passes on a child's lines until it closes its output, and returns the last lines.
+/// Passes each line of a child's output to `progress` until the child closes its output. Returns
+/// the last lines.
 fn follow(child: &mut Child, progress: &mut dyn FnMut(&str)) -> Result<String, InstallError> {
     let (sender, lines) = mpsc::sync_channel::<String>(64);
     let streams: [Option<Box<dyn Read + Send>>; 2] = [

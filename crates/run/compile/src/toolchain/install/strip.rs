@@ -1,8 +1,8 @@
-//! Strips debugging information from a shared library.
+//! Removes debugging information from a shared library.
 //!
 //! Loaders read program headers and the data that these refer to. Sections, and data that only they
-//! refer to (symbols for debuggers, 270 of 415 MB in Triton's library), come later in the file. A
-//! library without them loads faster, too.
+//! refer to, come later in the file. Such data includes symbols for debuggers, which take 270 of
+//! 415 MB in Triton's library. A library without them loads faster, too.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -12,11 +12,11 @@ use object::elf::{FileHeader64, ProgramHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, pod};
 
-/// Maximum size of the headers that are read, bytes. It suffices for any library.
+/// Maximum size of the headers that are read, bytes. It is large enough for any library.
 const HEADER_BYTES: u64 = 1 << 20;
 
 /// Removes the data at the end of the file that no program header refers to. A file with such data
-/// elsewhere stays unchanged.
+/// elsewhere is left unchanged.
 pub(super) fn strip(library: &Path) -> io::Result<()> {
     let mut start = Vec::new();
     File::open(library)?.take(HEADER_BYTES).read_to_end(&mut start)?;
@@ -30,7 +30,8 @@ pub(super) fn strip(library: &Path) -> io::Result<()> {
     file.set_len(end)
 }
 
-/// Returns the file's header without sections, and the end of the loaded data.
+/// Returns the file's header without its reference to sections, and the offset at which the loaded
+/// data ends.
 fn loaded(start: &[u8]) -> Option<(FileHeader64<Endianness>, u64)> {
     let header = FileHeader64::<Endianness>::parse(start).ok()?;
     let endian = header.endian().ok()?;

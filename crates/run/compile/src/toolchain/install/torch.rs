@@ -1,4 +1,4 @@
-//! PyTorch: checks that the installed package works.
+//! PyTorch. This module checks that the installed package works.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use super::part::Part;
 use super::triton;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Time limit for the first import.
+/// Maximum time for the first import.
 const VERIFY_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// The test computation.
+/// Python program that imports PyTorch and computes a sum as a test.
 const CHECK: &str = "import sys; sys.path.insert(0, sys.argv[1]); import numpy, torch; \
     print('computed', int(torch.ones(3).numpy().sum()))";
 
@@ -31,7 +31,7 @@ pub(super) fn finish(
 }
 
 fn verify(install: &TorchInstall, temporary: &Path) -> Result<(), String> {
-    // Builds for the CPU only have a version suffix.
+    // Versions of builds for the CPU have a suffix.
     if install.version.split('+').next() != Some(PINNED) {
         return Err(format!("its version is {}, but should be {PINNED}", install.version));
     }

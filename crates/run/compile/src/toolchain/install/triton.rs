@@ -1,5 +1,5 @@
-//! Triton: chooses the interpreter to install it for, removes unneeded files, and checks that it
-//! compiles.
+//! Triton. This module chooses the interpreter to install it for, removes unneeded files, and
+//! checks that it compiles.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use warpgauge_sandbox::program::{ChildProgram, Environment};
 /// Oldest and newest minor version of Python 3 with wheels of the pinned versions, including PyTorch's.
 const PYTHONS: (u32, u32) = (10, 14);
 
-/// Time limit for the first compilation.
+/// Maximum time for the first compilation.
 const VERIFY_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Time limit for an assembler to report its version.
+/// Maximum time for an assembler to report its version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Time limit for compiling the package's Python files.
+/// Maximum time for compiling the package's Python files to bytecode.
 const BYTECODE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Script that compiles a kernel as a test.
@@ -97,7 +97,8 @@ pub(super) fn finish(
     verify(&install, temporary).map_err(broken)
 }
 
-/// Compiles a part's Python files, and records the interpreter for which it is installed.
+/// Compiles a part's Python files to bytecode, and records the interpreter for which the part is
+/// installed.
 pub(super) fn settle(
     python: &Path,
     part: &Part,
@@ -133,9 +134,9 @@ fn prune(fresh: &Path) -> Result<(), InstallError> {
     Ok(())
 }
 
-/// Compiles the package's Python files once, since users of the package may not be able to write
-/// here. The compiled files do not depend on the modification times of the sources, which copying
-/// changes.
+/// Compiles the package's Python files to bytecode once, because users of the package may not be
+/// able to write here. The compiled files do not depend on the modification times of the sources,
+/// which copying changes.
 fn precompile(
     python: &Path,
     part: &Part,
@@ -161,7 +162,8 @@ fn precompile(
             BYTECODE_TIMEOUT.as_secs()
         ));
     }
-    // This Python never imports a file that it cannot compile. The later check finds real problems.
+    // An import of such a file would fail, but this Python does not import it. The later check
+    // finds real problems.
     tracing::debug!(end = end.description(), "compiled a package's Python");
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Queries an interpreter, and evaluates its answer.
+//! Queries a Python interpreter, and evaluates its answer.
 //!
 //! The interpreter is queried once, isolated from the working directory, the user's packages and
-//! `PYTHON*` variables. It imports no package, since importing Triton maps 400 MB. It may be any
-//! program, so it has a deadline, and its output is bounded.
+//! `PYTHON*` variables. It imports no package, because importing Triton maps 400 MB. The configured
+//! file may be any program, so it has a deadline, and its output is limited.
 
 use std::fs;
 use std::io::{self, Read};
@@ -20,14 +20,15 @@ use warpgauge_sandbox::program::{ChildProgram, Environment};
 /// The script that the interpreter runs.
 const SCRIPT: &str = include_str!("ask.py");
 
-/// Time limit for an answer, which usually takes 30 ms, but seconds from a cold network disk.
+/// Time limit for an answer. An answer usually takes 30 ms, but several seconds from a slow network
+/// disk.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Maximum length of an answer, bytes.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
 
-/// Maximum size of a file that it writes, bytes. Shell scripts that start interpreters keep their
-/// input in files.
+/// Maximum size of a file that the interpreter writes, bytes. Shell scripts that start interpreters
+/// keep their input in files.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Number of characters of an interpreter's output that an error quotes.
@@ -44,9 +45,9 @@ pub(in super::super) struct Answer {
     /// Executable of the Python that a virtual environment is based on.
     base_executable: Option<PathBuf>,
     base_prefix: PathBuf,
-    /// Path of Triton's `__init__.py`.
+    /// Path of Triton's `__init__.py`. `None` if the interpreter cannot import Triton.
     package: Option<PathBuf>,
-    /// Path of PyTorch's `__init__.py`.
+    /// Path of PyTorch's `__init__.py`. `None` if the interpreter cannot import PyTorch.
     #[serde(default)]
     pub(in super::super) torch: Option<PathBuf>,
     library: Vec<PathBuf>,
@@ -54,18 +55,20 @@ pub(in super::super) struct Answer {
 }
 
 impl Answer {
-    /// Returns the interpreter that a virtual environment is based on, or else this interpreter.
+    /// Returns the interpreter that the virtual environment is based on, or this interpreter
+    /// outside virtual environments.
     pub(in super::super) fn outside_of_environments(self) -> PathBuf {
         let base = self.base_executable.filter(|path| path.is_absolute() && path.is_file());
         base.unwrap_or(self.executable)
     }
 
-    /// Returns the interpreter that answered. If a script started it, this is not the given path.
+    /// Returns the path of the interpreter that answered. If a script started it, this is not the
+    /// given path.
     pub(in super::super) fn interpreter(&self, asked: &Path) -> PathBuf {
         if is_script(asked) { self.executable.clone() } else { asked.to_owned() }
     }
 
-    /// Returns the answer with another path of a package.
+    /// Returns the answer with `origin` as the path of the package.
     pub(super) fn with_package(self, package: &Package, origin: PathBuf) -> Self {
         match package.name == TRITON.name {
             true => Self { package: Some(origin), ..self },
@@ -74,7 +77,8 @@ impl Answer {
     }
 }
 
-/// Queries an interpreter. `first` is a directory that comes first on its path.
+/// Queries an interpreter. If `first` is given, this directory comes first on its module search
+/// path.
 pub(in super::super) fn ask(python: &Path, first: Option<&Path>) -> Result<Answer, NoTriton> {
     ask_within(python, first, DEADLINE)
 }
@@ -84,8 +88,8 @@ pub(super) fn ask_within(
     first: Option<&Path>,
     deadline: Duration,
 ) -> Result<Answer, NoTriton> {
-    // A script that starts an interpreter (pyenv, conda) must find programs. An interpreter gets
-    // the environment that it will have for compilations.
+    // A script that starts an interpreter (pyenv, conda) must find programs. The interpreter itself
+    // gets the environment that it will have for compilations.
     let environment = if is_script(python) { Environment::Cuda } else { Environment::Empty };
     let program = ChildProgram::new(python, environment)
         .args(["-I", "-B", "-c", SCRIPT])
@@ -135,7 +139,7 @@ pub(in super::super) fn run_blocking(
     })
 }
 
-/// Returns the end of a process's output on one line.
+/// Returns the last part of a process's output as one line.
 pub(in super::super) fn quoted(end: &ProcessEnd) -> String {
     let said = [&end.stderr.text, &end.stdout.text];
     let last = said.iter().find_map(|text| text.lines().rfind(|line| !line.trim().is_empty()));
@@ -150,7 +154,7 @@ pub(super) fn is_script(path: &Path) -> bool {
     read.is_ok() && start == *b"#!"
 }
 
-/// Returns the Triton that an interpreter's answer describes; `python` is that interpreter.
+/// Returns the Triton that the answer of the interpreter `python` describes.
 pub(in super::super) fn install(
     python: &Path,
     answer: &Answer,
@@ -201,7 +205,8 @@ pub(in super::super) fn install(
     })
 }
 
-/// Returns the version in the name of a package's metadata, if it begins with one of these names.
+/// Returns the version in the name of a package's metadata directory. Returns `None` if no such
+/// name begins with one of `names`.
 pub(in super::super) fn distribution(site_packages: &Path, names: &[&str]) -> Option<String> {
     fs::read_dir(site_packages).ok()?.flatten().find_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -247,7 +252,7 @@ pub(in super::super) fn roots(python: &Path, answer: &Answer) -> Vec<PathBuf> {
     roots
 }
 
-/// Version that is recommended and installed.
+/// Version that this program recommends and installs.
 pub(in super::super) const PINNED: &str = "3.6.0";
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ const MAX_ON_PATH: usize = 8;
 /// Maximum number of entries read from one directory.
 const MAX_ENTRIES: usize = 4096;
 
-/// Converts an interpreter's answer to an installation.
+/// Converts an interpreter's answer to an installation of a package.
 pub(in super::super) type Install<T> = fn(&Path, &Answer, PartOrigin) -> Result<T, NoTriton>;
 
 /// Searches for Triton in all directories.
@@ -37,8 +37,8 @@ pub(in super::super) fn find(search: &ToolchainSearch) -> Result<TritonInstall, 
         .map_err(|why| why.unwrap_or_else(NoTriton::not_found))
 }
 
-/// Searches for a package in all directories. The error is that of the first directory that
-/// contains the package, or `None` if none does.
+/// Searches for a package in all directories. Fails with the error of the first directory that
+/// contains the package, or with `None` if none does.
 pub(in super::super) fn find_package<T>(
     search: &ToolchainSearch,
     package: &Package,
@@ -49,10 +49,10 @@ pub(in super::super) fn find_package<T>(
     find_among(named, search, &Surroundings::here(), package, install)
 }
 
-/// Active environments and the search path of this process.
+/// Active Python environments, and the search path of this process.
 #[derive(Debug, Default)]
 struct Surroundings {
-    /// Roots of active environments.
+    /// Root directories of active environments.
     active: Vec<PathBuf>,
     /// Directories of the shell's search path.
     path: Vec<PathBuf>,
@@ -78,8 +78,8 @@ fn find_among<T>(
 ) -> Result<T, Option<NoTriton>> {
     let found_by = |python: &Path, source| install(python, &ask::ask(python, None)?, source);
     if let Some(name) = named {
-        // A configured interpreter is the only candidate. If it is unsuitable, the error gives the
-        // reason.
+        // A configured interpreter is the only candidate. If it is unsuitable, the search fails
+        // with the reason.
         let python = located(&name, around);
         return python.and_then(|python| found_by(&python, PartOrigin::Explicit)).map_err(Some);
     }
@@ -105,7 +105,8 @@ fn find_among<T>(
     for attempt in attempts {
         match attempt {
             Ok(found) => return Ok(found),
-            // A folder with this name that cannot be imported is not the package.
+            // The interpreter cannot import a folder with this name, so the folder is not the
+            // package.
             Err(why) if why.code == NoTritonCode::NotInstalled => {}
             Err(why) => first = first.or(Some(why)),
         }
@@ -123,7 +124,7 @@ pub(in super::super) fn find_in<T>(
     install(&python, &answer, PartOrigin::Cache)
 }
 
-/// Returns the interpreter that a path or a name on the search path refers to.
+/// Returns the interpreter that `name` refers to, which is a path or a name on the search path.
 fn located(name: &OsString, around: &Surroundings) -> Result<PathBuf, NoTriton> {
     let path = Path::new(name);
     located_in(path, &around.path).ok_or_else(|| {
@@ -148,8 +149,8 @@ fn located_in(name: &Path, directories: &[PathBuf]) -> Option<PathBuf> {
     found.filter(|path| path.is_file())
 }
 
-/// Returns whether the package is in a place where an interpreter looks for packages, without
-/// starting the interpreter.
+/// Returns whether the package is in a directory that an interpreter searches for packages. The
+/// interpreter is not started.
 fn may_have(python: &Path, package: &Package) -> bool {
     let Ok(real) = python.canonicalize() else { return false };
     let prefix = |path: &Path| path.ancestors().nth(2).map(Path::to_owned);

@@ -1,4 +1,4 @@
-//! Triton: a Python package that compiles kernels, and the interpreter that can import it.
+//! Triton, a Python package that compiles kernels, and the interpreter that can import it.
 //!
 //! [`find`] contains the search, [`ask`] the query of an interpreter, and [`own`] the record of the
 //! interpreter for packages that this program installed.

@@ -1,9 +1,9 @@
-//! An installation of a package by this program: a directory with the package, and a record of the
-//! interpreter that it was installed for.
+//! An installation of a package by this program. It is a directory with the package and a record of
+//! the interpreter for which it was installed.
 //!
-//! It is not a virtual environment, since those contain absolute paths and cannot be moved. The
-//! record contains the interpreter's answer, too, so that the interpreter is not started again
-//! while its file is unchanged.
+//! It is not a virtual environment, because virtual environments contain absolute paths and cannot
+//! be moved. The record also contains the interpreter's answer, so that the interpreter is not
+//! started again while its file is unchanged.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -14,21 +14,22 @@ use serde::{Deserialize, Serialize};
 use super::ask::{self, Answer};
 use super::types::{NoTriton, NoTritonCode, Package};
 
-/// Name of the record in the directory.
+/// File name of the record in the directory.
 const RECORD: &str = "warpgauge-python.json";
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
-    /// Absolute path of the interpreter that the package was installed for.
+    /// Absolute path of the interpreter for which the package was installed.
     python: PathBuf,
-    /// Identity of the interpreter's file.
+    /// Identity of the interpreter's executable file.
     identity: Identity,
-    /// The interpreter's answer, except for the path of the package, which has moved.
+    /// The interpreter's answer. Its path of the package is outdated, because the package has been
+    /// moved.
     answer: Answer,
 }
 
-/// Identity of an executable file. A different file has another size or time. (Inodes change when
-/// container images are unpacked.)
+/// Identity of an executable file. A changed file has another size or modification time. (Inodes
+/// change when container images are unpacked.)
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     path: PathBuf,
@@ -51,7 +52,7 @@ impl Identity {
     }
 }
 
-/// Records the interpreter of the installation in `directory`, and its answer.
+/// Writes the record of the interpreter and its answer for the installation in `directory`.
 pub(in super::super) fn remember(
     directory: &Path,
     python: &Path,
@@ -62,7 +63,7 @@ pub(in super::super) fn remember(
     fs::write(directory.join(RECORD), text + "\n")
 }
 
-/// Returns whether a directory is such an installation.
+/// Returns whether a directory is an installation by this program.
 pub(super) fn is_own(directory: &Path) -> bool {
     directory.join(RECORD).is_file()
 }
@@ -104,7 +105,7 @@ pub(super) fn answer(directory: &Path, package: &Package) -> Result<(PathBuf, An
     Ok((python, asked))
 }
 
-/// Returns the minor version: `3.11` for `3.11.7`.
+/// Returns the minor version of Python: `3.11` for `3.11.7`.
 fn minor(version: &str) -> &str {
     version.rsplit_once('.').map_or(version, |(minor, _)| minor)
 }

@@ -1,4 +1,4 @@
-//! A usable Triton, or why there is none.
+//! A usable installation of Triton, or the reason why there is none.
 
 use std::path::{Path, PathBuf};
 
@@ -9,42 +9,43 @@ use super::super::types::PartOrigin;
 /// A Python package to search for.
 #[derive(Debug)]
 pub(in super::super) struct Package {
-    /// Name for Python's import and for `toolchain install --with`. It is also the name of the
-    /// directory into which this program installs the package.
+    /// Name for Python's import statement and for `toolchain install --with`. It is also the name
+    /// of the directory into which this program installs the package.
     pub(in super::super) name: &'static str,
-    /// Display name.
+    /// Name of the package in messages.
     pub(in super::super) title: &'static str,
 }
 
 pub(in super::super) const TRITON: Package = Package { name: "triton", title: "Triton" };
 
-/// Triton with the interpreter that imports it.
+/// An installation of Triton, with the interpreter that imports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TritonInstall {
-    /// The Python interpreter that imports it: an absolute path, in which the symbolic link of a
-    /// virtual environment is not resolved.
+    /// Absolute path of the Python interpreter that imports Triton. The symbolic link of a virtual
+    /// environment is not resolved.
     pub python: PathBuf,
     /// Version of the interpreter, e.g. `3.11.7`.
     pub python_version: String,
     /// Directory that contains the package `triton`. The process that starts the interpreter adds
-    /// it to `sys.path`.
+    /// the directory to `sys.path`.
     pub site_packages: PathBuf,
     /// Files and directories that the interpreter itself reads and executes.
     pub roots: Vec<PathBuf>,
     /// Version of Triton, e.g. `3.6.0`.
     pub version: String,
-    /// The assembler for compute capabilities below 10.0, or for all if there is only one.
+    /// Path of the assembler for compute capabilities below 10.0, or for all if there is only one.
     pub ptxas: PathBuf,
-    /// The assembler for compute capability 10.0 and later, if it is a separate program.
+    /// Path of the assembler for compute capability 10.0 and later, if it is a separate program.
     pub ptxas_blackwell: Option<PathBuf>,
     /// Whether PyTorch is installed beside Triton.
     pub torch: bool,
-    /// Where it was found.
+    /// Where Triton was found.
     pub source: PartOrigin,
 }
 
 impl TritonInstall {
-    /// Returns the path of an NVIDIA program in the package, if the package contains it.
+    /// Returns the path of an NVIDIA program in the package, or `None` if the package does not
+    /// contain it.
     pub(in super::super) fn bundled(&self, name: &str) -> Option<PathBuf> {
         let path = programs(&self.site_packages).join(name);
         path.is_file().then_some(path)
@@ -65,7 +66,7 @@ pub struct NoTriton {
     pub remedy: String,
 }
 
-/// Kinds of reasons why there is no Triton.
+/// Kinds of reasons why there is no usable Triton.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoTritonCode {
@@ -81,7 +82,7 @@ pub enum NoTritonCode {
     Incomplete,
 }
 
-/// Remedy that provides a working Triton.
+/// Remedy that installs a usable Triton.
 pub(super) const INSTALL: &str = "`warpgauge toolchain install --with triton` installs one";
 
 impl NoTriton {
@@ -93,7 +94,7 @@ impl NoTriton {
         Self { code, reason: reason.into(), remedy: remedy.into() }
     }
 
-    /// Returns the error for Triton that was found nowhere.
+    /// Returns the error for the case that Triton was found nowhere.
     pub(in super::super) fn not_found() -> Self {
         Self::new(
             NoTritonCode::NotFound,

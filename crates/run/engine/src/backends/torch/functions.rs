@@ -1,6 +1,6 @@
 //! Functions that callers send. Each call runs in a fresh fork, or in a fork that ran an earlier
-//! call with the same owner, name and limits. It runs on the CPU, or on a GPU under the device's
-//! lease. Only the caller uses the result; this module does not inspect it.
+//! call with the same owner, name, device and limits. It runs on the CPU, or on a GPU under the
+//! device's lease. Only the caller uses the result; this module does not inspect it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

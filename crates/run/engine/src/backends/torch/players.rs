@@ -20,8 +20,8 @@ pub(super) struct Players {
     pub expectations: Expectations,
     pub inputs: Inputs,
     pub secret: Secret,
-    /// Secret from which seeds are derived. It prevents a runner from deriving seeds of inputs from
-    /// seeds of random numbers.
+    /// Secret key with which the seed of random numbers is derived from the seed of the inputs. A
+    /// runner therefore cannot derive one seed from the other.
     pub salt: [u8; 32],
     pub account: Account,
 }

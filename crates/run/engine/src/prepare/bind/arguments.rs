@@ -17,22 +17,22 @@ use warpgauge_worker::protocol::Argument;
 /// An argument to bind.
 #[derive(Clone)]
 pub(crate) struct Passed<'a> {
-    /// Index that error messages contain.
+    /// Index that error messages show.
     index: usize,
     arg: Cow<'a, ArgSpec>,
-    /// For a tensor: its index among the contract's arguments, and the number of elements that are
-    /// skipped.
+    /// Only for a tensor: its index among the contract's arguments, and the number of elements to
+    /// skip at its beginning.
     tensor: Option<(usize, u64)>,
-    /// For a structure: its fields.
+    /// Only for a structure: its fields.
     fields: Option<Cow<'a, [StructureField]>>,
-    /// For an array of pointers: its entries.
+    /// Only for an array of pointers: its entries.
     pointers: Option<Cow<'a, [PointerEntry]>>,
-    /// For a texture or a surface: the index of its tensor.
+    /// Only for a texture or a surface: the index of its tensor.
     object: Option<usize>,
 }
 
 impl<'a> Passed<'a> {
-    /// Returns one of the contract's arguments, starting at an element.
+    /// Returns one of the contract's arguments. If it is a tensor, it starts at the given element.
     fn given(index: usize, (at, elements): (usize, u64), args: &'a [ArgSpec]) -> Self {
         let (arg, tensor) = (Cow::Borrowed(&args[at]), Some((at, elements)));
         Self { index, arg, tensor, fields: None, pointers: None, object: None }
@@ -52,7 +52,7 @@ impl<'a> Passed<'a> {
         }
     }
 
-    /// Returns an argument of a step, or a field of a structure. `name` applies if it is not among
+    /// Returns an argument of a step, or a field of a structure. `name` is used if it is not among
     /// the contract's `args`.
     pub(crate) fn new(
         index: usize,
@@ -102,7 +102,7 @@ impl<'a> Passed<'a> {
     }
 }
 
-/// Returns the kind of a JSON number or Boolean.
+/// Returns the argument kind that corresponds to a JSON number or Boolean.
 fn kind_of(value: &Value) -> ArgKind {
     match value {
         Value::Bool(_) => ArgKind::Bool,
@@ -114,18 +114,18 @@ fn kind_of(value: &Value) -> ArgKind {
 /// The arguments of a contract, and the memory of its tensors.
 pub(crate) struct Tensors<'a> {
     pub args: &'a [ArgSpec],
-    /// Returns the pointer to a tensor, by its index among the arguments, starting at an element.
-    /// Returns `None` if the tensor has no memory.
+    /// Returns the pointer to a tensor, starting at an element. The first number is the tensor's
+    /// index among the arguments. Returns `None` if the tensor has no memory.
     pub place: &'a dyn Fn(usize, u64) -> Option<Argument>,
     /// Returns the pointer to an array of pointers with these entries, none of which is a compile-time constant.
     pub array: &'a dyn Fn(&[PointerEntry]) -> Option<Argument>,
-    /// Returns the object over a CUDA array that contains a tensor, by its index among the
-    /// arguments. It is a texture object with this layout, or a surface object. `None` if the
-    /// launch is not a list of steps, or the tensor has no memory.
+    /// Returns the object over the CUDA array that contains a tensor, given the tensor's index
+    /// among the arguments. It is a texture object with this layout, or a surface object. Returns
+    /// `None` if the launch is not a list of steps, or the tensor has no memory.
     pub object: &'a ObjectOf<'a>,
 }
 
-/// Returns the object over a CUDA array with these texels.
+/// Returns the object over a CUDA array with texels of this format.
 pub(crate) type ObjectOf<'a> =
     dyn Fn(usize, &TexelGrid, Option<&TextureLayout>) -> Option<Argument> + 'a;
 
@@ -174,10 +174,10 @@ pub(crate) fn parameters_of<'a>(
     })
 }
 
-/// An argument, and the indices of the arguments that it uses.
+/// An argument, preceded by the indices of the arguments that it refers to.
 type Using<'a> = (Vec<usize>, Passed<'a>);
 
-/// Returns the arguments for a kernel with these parameters.
+/// Selects the arguments that a kernel with these parameters receives.
 fn taken_by<'a>(params: &[Param], mut passed: Vec<Using<'a>>) -> Vec<Passed<'a>> {
     let takes_structures = params.iter().any(|param| matches!(param.ctype, CType::Aggregate(_)));
     passed.retain(|(_, one)| takes_structures || one.fields.is_none());
@@ -203,7 +203,8 @@ fn taken_by<'a>(params: &[Param], mut passed: Vec<Using<'a>>) -> Vec<Passed<'a>>
     ways.iter().map(|one| way(*one)).find(fits).unwrap_or_else(|| way(ways[ways.len() - 1]))
 }
 
-/// Omits the arguments that others use, unless there are `count` arguments with them.
+/// Omits the arguments that other arguments refer to, unless there are exactly `count` arguments
+/// with them.
 fn without_named(passed: Vec<Using<'_>>, count: Option<usize>) -> Vec<Passed<'_>> {
     let mut named = BTreeSet::new();
     if count != Some(passed.len()) {
@@ -242,7 +243,7 @@ pub(crate) fn bind_passed_list(
     if errors.is_empty() { Ok(bound) } else { Err(errors) }
 }
 
-/// Returns whether an argument is a tensor with a separate buffer.
+/// Returns whether an argument is a tensor that has a separate buffer.
 fn is_buffer(arg: &&ArgSpec) -> bool {
     arg.kind == ArgKind::Tensor && !arg.is_meta
 }
@@ -259,7 +260,7 @@ pub(crate) fn bind_passed(
     bind_passed_in(index, &tensors, param)
 }
 
-/// Like [`bind_passed`], for tensors in this memory and for arrays of pointers to them.
+/// Like [`bind_passed`], but with the given memory of tensors, and for arrays of pointers to them.
 pub(crate) fn bind_passed_in(
     index: usize,
     tensors: &Tensors<'_>,
@@ -371,8 +372,8 @@ fn parse_declared(index: usize, arg: &ArgSpec, text: &str) -> Result<CType, Bind
     })
 }
 
-/// Returns the parameters according to the contract, for images without type information
-/// (compressed fatbins).
+/// Returns the parameters that the contract declares, for images without type information
+/// (compressed fat binaries).
 fn declared_params(passed: &[Passed<'_>]) -> Result<Vec<Param>, Vec<BindError>> {
     let mut params = Vec::new();
     let mut errors = Vec::new();

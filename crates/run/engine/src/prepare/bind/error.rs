@@ -9,9 +9,9 @@ use warpgauge_model::FailureCode;
 pub struct BindError {
     /// JSON path below the kernel, e.g. `io.args[3]`.
     pub path: String,
-    /// Stable code: `argument_count`, `argument_type`, `argument_value`, `unknown_c_type`.
+    /// Stable error code: `argument_count`, `argument_type`, `argument_value`, `unknown_c_type`.
     pub code: FailureCode,
-    /// Expected and actual argument, with a remedy.
+    /// Message that names the expected and the actual argument, with a remedy.
     pub message: String,
 }
 
@@ -21,13 +21,13 @@ impl BindError {
         Self { path: path.to_owned(), code, message }
     }
 
-    /// Returns the error with the path of the step whose kernel it concerns.
+    /// Prefixes the path of the error with that of the step whose kernel it concerns.
     pub(crate) fn at_step(self, step: &str) -> Self {
         let field = self.path.strip_prefix("io.").unwrap_or(&self.path);
         Self { path: format!("{step}.{field}"), ..self }
     }
 
-    /// Returns whether the kernel has a different number of parameters.
+    /// Returns whether the error is that the kernel has a different number of parameters.
     pub(crate) fn is_about_count(&self) -> bool {
         self.code == FailureCode::ArgumentCount
     }

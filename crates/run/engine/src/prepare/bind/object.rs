@@ -12,7 +12,7 @@ pub(super) fn may_be(param: &Param) -> bool {
     matches!(param.ctype, CType::U64 | CType::Integer | CType::Unknown) && param.bytes == 8
 }
 
-/// Binds a texture or a surface over the tensor `of` to its parameter.
+/// Binds a texture or a surface over the tensor with the index `of` to its parameter.
 pub(super) fn bind(
     passed: &Passed<'_>,
     of: usize,

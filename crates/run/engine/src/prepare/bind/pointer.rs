@@ -6,7 +6,7 @@ use warpgauge_contract::{ArgSpec, Role};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::Dtype;
 
-/// Checks that tensor `arg` can be passed as `param`.
+/// Checks that the tensor `arg` can be passed as the parameter `param`.
 pub(super) fn check(
     index: usize,
     arg: &ArgSpec,
@@ -88,8 +88,8 @@ fn element_fits(element: &CType, dtype: Dtype) -> bool {
     }
 }
 
-/// Returns whether a type may be accessed as `unsigned short`, which is common for 16-bit floats:
-/// CUDA has no built-in type for them.
+/// Returns whether elements of a type may be accessed as `unsigned short`. This is common for
+/// 16-bit floating-point types, because CUDA has no built-in types for them.
 fn half_width(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::Float16 | Dtype::Bfloat16)
 }

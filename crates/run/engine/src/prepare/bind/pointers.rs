@@ -1,4 +1,4 @@
-//! Arrays of pointers to tensors. A pointer to the first entry is passed.
+//! Arrays of pointers to tensors. The kernel receives a pointer to the first entry.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,8 @@ pub(super) fn is_array(param: &Param) -> bool {
     matches!(pointee.as_deref(), Some(CType::Pointer { .. }))
 }
 
-/// Returns whether a parameter may be an array of pointers. It is declared as one, or as a pointer
-/// to addresses or bytes, or its type is unknown.
+/// Returns whether a parameter may be an array of pointers. It is declared as such an array, or as
+/// a pointer to addresses or bytes, or its type is unknown.
 pub(super) fn may_be_array(param: &Param) -> bool {
     match &param.ctype {
         CType::Pointer { pointee, .. } => match pointee.as_deref() {

@@ -1,4 +1,4 @@
-//! Structures that are passed by value: their bytes, in the layout that the compiler reported.
+//! Structures that are passed by value. Their bytes follow the layout that the compiler reported.
 
 use super::arguments::{Passed, Tensors, bind_value};
 use super::error::BindError;
@@ -71,7 +71,7 @@ pub(super) fn bind(
     })
 }
 
-/// Returns the location of a field. If there is no such field, the error is `None` or a more
+/// Returns the location of a field. If there is no such field, the error contains `None` or a more
 /// precise message.
 fn placed(layout: &StructLayout, path: &str) -> Result<Field, Option<String>> {
     let find = |path: &str| layout.fields.iter().find(|field| field.path == path);
@@ -93,7 +93,8 @@ fn placed(layout: &StructLayout, path: &str) -> Result<Field, Option<String>> {
     Ok(field)
 }
 
-/// Returns the offset of the first gap between fields that alignment does not explain.
+/// Returns the offset of the first gap between fields that alignment does not explain, or `None` if
+/// there is no such gap.
 fn left_out(mut fields: Vec<Field>, layout: &StructLayout, size: u32) -> Option<u32> {
     fields.sort_by_key(|field| field.offset);
     let mut end = 0;
@@ -106,7 +107,7 @@ fn left_out(mut fields: Vec<Field>, layout: &StructLayout, size: u32) -> Option<
     (end < size && !is_padding(end, size, layout.align)).then_some(end)
 }
 
-/// Returns whether `next` is `end`, rounded up to an alignment of at most `most`.
+/// Returns whether `next` is the offset `end` rounded up to an alignment of at most `most`.
 fn is_padding(end: u32, next: u32, most: u32) -> bool {
     let alignments = (0..31).map(|power| 1u32 << power).take_while(|align| *align <= most);
     alignments.into_iter().any(|align| end.checked_next_multiple_of(align) == Some(next))
