@@ -143,5 +143,5 @@ fn launches_that_keep_state_keep_to_the_time_limit() {
     let report = server.evaluate(&contract);
     assert_eq!(report["verdict"], "correct", "{report:#}");
     let notes = report["measurement"]["notes"].to_string();
-    assert!(notes.contains("launches in place of 200 followed one another"), "{notes}");
+    assert!(notes.contains("instead of 200 consecutive launches"), "{notes}");
 }

@@ -28,7 +28,7 @@ fn verdicts(server: &Server) {
     let measurement = &report["measurement"];
     assert_eq!(measurement["method"], "cpu_wall_clock");
     assert_eq!((&measurement["inputs"], &measurement["audited"]), (&json!("fresh"), &json!(3)));
-    assert!(measurement["notes"][0].as_str().unwrap().contains("ranked with nothing"));
+    assert!(measurement["notes"][0].as_str().unwrap().contains("not ranked"));
     assert!(report["device"].is_null() && report["gpu_type"].is_null());
 
     let long = format!("# {}\n{DOUBLE}", "x".repeat(2 << 20));

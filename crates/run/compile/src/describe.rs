@@ -105,8 +105,8 @@ impl Knowledge<'_> {
         matches!(place.bytes, 1 | 2 | 4 | 8) && (is_declared || place.ctype == CType::Integer)
     }
 
-    /// Returns the parameter names of the source's kernel with this name and number of parameters, if
-    /// there is exactly one.
+    /// Returns the parameter names of the source's kernel with this name and number of parameters,
+    /// if there is exactly one.
     fn param_names(&self, name: &str, count: usize) -> Option<&[Option<String>]> {
         let plain = name.split('<').next().unwrap_or(name);
         let plain = plain.replace("(anonymous namespace)::", "");

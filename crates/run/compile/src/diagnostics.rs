@@ -158,7 +158,8 @@ fn place_of(place: &str) -> (Option<String>, Option<u32>, Option<u32>) {
     }
 }
 
-/// Parses `ptxas FILE, line N; error : MESSAGE` or `ptxas error   : MESSAGE`. Ignores its `info` lines.
+/// Parses `ptxas FILE, line N; error : MESSAGE` or `ptxas error   : MESSAGE`. Ignores its `info`
+/// lines.
 fn ptxas(line: &str) -> Option<Diagnostic> {
     let rest = line.strip_prefix("ptxas")?.trim_start();
     let (place, rest) = match rest.split_once("; ") {

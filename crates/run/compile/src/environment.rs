@@ -167,7 +167,8 @@ impl Environment {
         };
         std::fs::create_dir_all(&self.headers_dir)
             .map_err(|e| failed("create the parent of", &e))?;
-        // The staging directory is beside the destination, so that one rename moves the complete tree.
+        // The staging directory is beside the destination, so that one rename moves the complete
+        // tree.
         let staging = tempfile::Builder::new()
             .prefix(".new-")
             .tempdir_in(&self.headers_dir)

@@ -17,8 +17,8 @@ pub(crate) const ADDRESS_SPACE: u64 = 8 << 30;
 /// Maximum size of a file that a compilation writes, bytes.
 pub(crate) const FILE_SIZE: u64 = 256 << 20;
 
-/// Returns the limit of processor time for a compilation with this deadline, seconds. Compilers may use
-/// two threads.
+/// Returns the limit of processor time for a compilation with this deadline, seconds. Compilers may
+/// use two threads.
 pub(crate) fn cpu_limit(timeout: Duration) -> u64 {
     timeout.as_secs().saturating_mul(2).saturating_add(2)
 }

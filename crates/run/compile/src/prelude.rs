@@ -1,4 +1,5 @@
-//! The prelude, which precedes a source: definitions that nvcc's headers provide and NVRTC does not.
+//! The prelude, which precedes a source: definitions that nvcc's headers provide and NVRTC does
+//! not.
 
 use std::collections::BTreeSet;
 
@@ -438,8 +439,8 @@ fn is_defined_here(code: &[Token<'_>], at: usize) -> bool {
     }
 }
 
-/// Returns whether a name is used as a type instead of a variable: `half x`, `half*`, `half&`, `<half>`,
-/// `(half)`.
+/// Returns whether a name is used as a type instead of a variable: `half x`, `half*`, `half&`,
+/// `<half>`, `(half)`.
 fn is_used_as_type(code: &[Token<'_>], at: usize) -> bool {
     let is_word = |t: Option<&Token<'_>>| t.is_some_and(|t| t.kind == TokenKind::Word);
     let after = code.get(at + 1);

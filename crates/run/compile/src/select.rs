@@ -51,7 +51,8 @@ impl CompiledModule {
 
 /// Returns the index of the kernel that `wanted` names, or of the only kernel.
 ///
-/// A name may be a symbol, or a C++ name with or without its namespaces and template arguments, or with its parameters.
+/// A name may be a symbol, or a C++ name with or without its namespaces and template arguments, or
+/// with its parameters.
 fn select(
     kernels: &[KernelInfo],
     wanted: Option<&str>,

@@ -75,7 +75,7 @@ impl EmulatorControl {
     pub fn set_sanitize(&self, on: bool) -> Result<(), DeviceError> {
         // SAFETY: any number is accepted.
         let number = unsafe { (self.set_sanitize)(c_uint::from(on)) };
-        answered(number, "switch the memory checks")
+        answered(number, "switch the memory checks on or off")
     }
 
     /// Enables or disables the counting of operations for later launches. Counting takes time.
@@ -86,7 +86,7 @@ impl EmulatorControl {
     pub fn set_counting(&self, on: bool) -> Result<(), DeviceError> {
         // SAFETY: any number is accepted.
         let number = unsafe { (self.set_counting)(c_uint::from(on)) };
-        answered(number, "switch the counts")
+        answered(number, "switch counting on or off")
     }
 
     /// Calls `launch` and returns the counts of the launch that it makes. `launch` must make one

@@ -1,5 +1,5 @@
-//! Resources that all backends share: compilers, devices, tools and disk space for files. The main type
-//! is [`Host`].
+//! Resources that all backends share: compilers, devices, tools and disk space for files. The main
+//! type is [`Host`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -117,8 +117,8 @@ impl Host {
     }
 }
 
-/// Returns the lease request for code that was compiled for a device. Any device of its kind that meets
-/// the requirements fits.
+/// Returns the lease request for code that was compiled for a device. Any device of its kind that
+/// meets the requirements fits.
 pub(crate) fn need(job: &ActiveOrder<'_>, device: &DeviceInfo, order: &Requirements) -> LeaseNeeds {
     let (target, owner) = (Some(device.target), job.owner());
     LeaseNeeds { target, order: order.clone(), owner, ..LeaseNeeds::default() }

@@ -2,11 +2,12 @@
 //! report.
 //!
 //! # Files
-//! - `local.rs`: [`LocalExecutor`], which runs the orders of the service on this machine. It implements
-//!   [`Executor`](warpgauge_executor::Executor). `start.rs` starts compilers, workers and tools.
+//! - `local.rs`: [`LocalExecutor`], which runs the orders of the service on this machine. It
+//!   implements [`Executor`](warpgauge_executor::Executor). `start.rs` starts compilers, workers
+//!   and tools.
 //! - `engine.rs`, `host.rs`: the backends of this machine, and the resources that they share.
-//! - `backend/`: the trait `KernelBackend`. `backends/`: its implementations for the families `device`,
-//!   `library`, `torch` and `program`.
+//! - `backend/`: the trait `KernelBackend`. `backends/`: its implementations for the families
+//!   `device`, `library`, `torch` and `program`.
 //! - `prepare/`: compiles a kernel, binds its arguments, and writes its private directory.
 //! - `profiling/`: counters, monitoring and NVIDIA's tools. `reporting/`: reports for callers.
 //! - `comparison.rs`, `sweep/`, `gate.rs`: operations of several evaluations. `compile_only.rs`:

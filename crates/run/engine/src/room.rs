@@ -56,8 +56,8 @@ impl Room {
         match timeout(self.patience, taken).await {
             Ok(permit) => Ok(RoomShare { _permit: permit.ok() }),
             Err(_) => Err(ExecError::Unavailable(format!(
-                "no disk space for {bytes} bytes of tensor data: other requests have unpacked as much as is allowed \
-                 on the disk at once, and did not end within {} s; try again later, or raise \
+                "no disk space for {bytes} bytes of tensor data: other requests use all the space that tensor \
+                 data may occupy, and did not end within {} s; try again later, or raise \
                  limits.max_decoded_bytes",
                 self.patience.as_secs()
             ))),

@@ -55,7 +55,8 @@ pub(crate) fn same_image(a: &[u8], b: &[u8]) -> bool {
 /// Machine, flags, ABI and its version.
 type Machine = (u16, u32, u8, u8);
 
-/// Returns the header's architecture and flags, and every section that can affect a launch, in order.
+/// Returns the header's architecture and flags, and every section that can affect a launch, in
+/// order.
 fn everything(image: &[u8]) -> Option<(Machine, Vec<Section<'_>>)> {
     let elf = ElfFile64::<Endianness>::parse(image).ok()?;
     let (endian, header) = (elf.endian(), elf.elf_header());
@@ -130,7 +131,8 @@ mod tests {
             if !name.starts_with(b".text.") && !name.starts_with(b".nv.shared.") {
                 continue;
             }
-            // A kernel's registers are in its section's `sh_info`; its shared memory is a section size.
+            // A kernel's registers are in its section's `sh_info`; its shared memory is a section
+            // size.
             for field in [32, 44] {
                 let mut other = IMAGE.to_vec();
                 other[table + 64 * index + field] ^= 16;

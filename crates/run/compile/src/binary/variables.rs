@@ -1,4 +1,5 @@
-//! Lists the global variables of an image that host code could fill: `__constant__` and `__device__`.
+//! Lists the global variables of an image that host code could fill: `__constant__` and
+//! `__device__`.
 
 use object::LittleEndian;
 use object::elf::{FileHeader64, STT_OBJECT};

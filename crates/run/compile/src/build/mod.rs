@@ -1,5 +1,5 @@
-//! Builds files with the system's linker: modules that Python processes load (PyTorch extensions, and
-//! modules that Triton compiles besides kernels), and whole programs.
+//! Builds files with the system's linker: modules that Python processes load (PyTorch extensions,
+//! and modules that Triton compiles besides kernels), and whole programs.
 //!
 //! A process that runs submitted code starts no compilers: it requests a file and receives it.
 //! [`order`] contains the requests of such processes, [`program`] the server's orders, and [`plan`]

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// A build request. The process that sends it runs submitted code, so only known fields are accepted.
+/// A build request. The process that sends it runs submitted code, so only known fields are
+/// accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub enum BuildOrder {
     /// A PyTorch extension, built from C++ and CUDA C++.

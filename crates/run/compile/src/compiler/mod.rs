@@ -292,7 +292,8 @@ impl Compiler {
         let limit = self.environment.limit(options.timeout);
         let job = SourceJob::new(kernel, target, options, backend).map_err(of_job)?;
         let mut reasons = Vec::new();
-        // Several compilers may be suitable. If one does not know the architecture, the next is tried.
+        // Several compilers may be suitable. If one does not know the architecture, the next is
+        // tried.
         for attempt in job.attempts(&self.environment).map_err(of_job)? {
             let key = attempt.key(&self.environment).of_owner(options.owner);
             let flight = (key, limit, options.owner);

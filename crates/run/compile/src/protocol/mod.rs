@@ -18,7 +18,8 @@ use warpgauge_sandbox::enforcement::Enforcement;
 
 pub(crate) use triton::{TritonAnswer, TritonBuilt};
 
-/// Version of these messages. Parent and child are the same program, unless it was upgraded in place.
+/// Version of these messages. Parent and child are the same program, unless it was upgraded in
+/// place.
 pub(crate) const PROTOCOL_VERSION: u32 = 8;
 
 /// Maximum size of a frame, bytes. The largest content is machine code.
@@ -244,8 +245,8 @@ pub(crate) enum Outcome {
     Built(Box<Built>),
     /// A file that was built.
     Object(Box<BuiltObject>),
-    /// The interpreter's answer about a kernel. It is not trusted, since the interpreter ran submitted
-    /// code.
+    /// The interpreter's answer about a kernel. It is not trusted, since the interpreter ran
+    /// submitted code.
     Triton(Box<TritonAnswer>),
     /// The source or an option caused the failure.
     Rejected {

@@ -48,8 +48,8 @@ pub(super) fn map_of(descriptor: &Descriptor, meta: &DescriptorMeta) -> Result<T
     Ok(map)
 }
 
-/// Returns an element type by the number that instructions use. For the last three this differs from the
-/// driver's number (Triton, backends/nvidia/driver.py, `TMA_DTYPE_DEVICE_TO_HOST`).
+/// Returns an element type by the number that instructions use. For the last three this differs
+/// from the driver's number (Triton, backends/nvidia/driver.py, `TMA_DTYPE_DEVICE_TO_HOST`).
 fn element(number: u32) -> Option<MapElement> {
     Some(match number {
         0 => MapElement::U8,

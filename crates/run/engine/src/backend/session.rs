@@ -147,10 +147,10 @@ pub(crate) fn different_clocks(
     };
     let (one, other) = (place(reference), place(candidate));
     if one == other {
-        return format!("both ran on {one}, whose times rank nothing: both are in the reports");
+        return format!("both ran on {one}, whose times are not ranked: the reports contain both");
     }
     format!(
-        "the reference ran on {one} and this one on {other}: times of different clocks are never compared, \
-         and are in the reports of each; whether it is right is said"
+        "the reference ran on {one} and this kernel on {other}: times of different clocks are never \
+         compared; each report contains its own times, and the candidate's report its correctness"
     )
 }

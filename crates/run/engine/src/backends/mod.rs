@@ -1,4 +1,5 @@
-//! Implementations of [`KernelBackend`](crate::backend::KernelBackend): one for each family of kernels.
+//! Implementations of [`KernelBackend`](crate::backend::KernelBackend): one for each family of
+//! kernels.
 
 pub(crate) mod device;
 #[cfg(feature = "example-kernel")]

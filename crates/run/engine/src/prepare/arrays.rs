@@ -91,9 +91,9 @@ impl Arrays {
 
 fn used_twice(of: usize, arg: &ArgSpec) -> BindError {
     let message = format!(
-        "tensor `{}` is in a CUDA array while the kernel runs, and is also used as memory or with other texels, where nothing \
-         of what is written in one of them arrives in the other: use it as a surface or texture with the same texels \
-         everywhere, or give another tensor",
+        "tensor `{}` is in a CUDA array while the kernel runs, and is also used as memory or with other texels, so that \
+         writes through one use are not visible through the other: use it as a surface or texture with the same \
+         texels everywhere, or give another tensor",
         arg.name
     );
     BindError::step(&format!("io.args[{of}]"), FailureCode::WrongField, message)

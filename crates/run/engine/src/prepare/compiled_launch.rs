@@ -97,8 +97,8 @@ fn with_constants(args: &[ArgSpec], decided: &CompiledLaunch) -> Vec<ArgSpec> {
     let given = args.iter().filter(|arg| !(arg.is_meta && chosen(&arg.name))).cloned();
     let mut all: Vec<ArgSpec> = given.collect();
     for (name, value) in &decided.constants {
-        // An argument with value 1 can be compiled in as a constant. It is still present under its own
-        // name.
+        // An argument with value 1 can be compiled in as a constant. It is still present under its
+        // own name.
         if all.iter().any(|arg| arg.name == *name) {
             continue;
         }

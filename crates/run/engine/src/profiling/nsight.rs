@@ -38,8 +38,8 @@ pub(crate) async fn counters(
     Ok((collected, profiled.artifacts))
 }
 
-/// Names in `profile.tools` that request hardware metrics of a program that launches kernels itself.
-/// Only Nsight Compute reads these.
+/// Names in `profile.tools` that request hardware metrics of a program that launches kernels
+/// itself. Only Nsight Compute reads these.
 const NAMES: [&str; 2] = ["auto", "ncu"];
 
 /// Returns whether a request asks for hardware metrics of a program that launches kernels itself.

@@ -105,8 +105,8 @@ pub(crate) fn refused_by_emulator(profile: &ProfileSpec) -> Option<Unavailable> 
     })
 }
 
-/// Returns the metrics that a request asks for on a device. On a GPU, where each metric costs time, the
-/// default is the preset's set.
+/// Returns the metrics that a request asks for on a device. On a GPU, where each metric costs time,
+/// the default is the preset's set.
 pub(crate) fn selection(request: &EvaluateRequest, kind: DeviceKind) -> Selection {
     let named = request.profile.as_ref().map_or(&[][..], |profile| &profile.metrics);
     if !named.is_empty() || kind == DeviceKind::Emulator {
@@ -276,8 +276,8 @@ pub(crate) fn of_failure(failure: &RunFailure) -> Unavailable {
     cause.because(failure.message.clone())
 }
 
-/// Returns the availability and the metrics that the request asks for. Both are `None` if it asks for
-/// no profile.
+/// Returns the availability and the metrics that the request asks for. Both are `None` if it asks
+/// for no profile.
 pub(crate) fn report(
     request: &EvaluateRequest,
     device: &DeviceInfo,

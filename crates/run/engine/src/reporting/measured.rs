@@ -44,8 +44,8 @@ pub(crate) struct Kept {
     pub sealed: Option<SealedReport>,
 }
 
-/// Returns the valid samples. If the times of sealed launches disagree with the others, only the sealed
-/// ones count.
+/// Returns the valid samples. If the times of sealed launches disagree with the others, only the
+/// sealed ones count.
 pub(crate) fn kept(
     request: &EvaluateRequest,
     device: &DeviceInfo,
@@ -231,7 +231,7 @@ fn sealed_note(sealed: &SealedReport) -> Option<String> {
     (sealed.agree == Some(false)).then(|| {
         format!(
             "launches judged from outside the kernel's process take {:.1} % longer than the others, \
-             where the kernel may have found what it should not: they alone count",
+             in which the kernel may have found data that it should not find: only the former count",
             100.0 * (median / others - 1.0)
         )
     })
@@ -250,8 +250,8 @@ fn load_note(load: &LoadReport, timed_ms: f64) -> Option<String> {
     let load_ms = load.median_ms.filter(|_| load.agree == Some(false))?;
     Some(format!(
         "launches that put the device under load differ from the timed ones by {:+.1} %: the kernel \
-         may tell them apart, or the clock recovers in between, so that the timed ones may not be the times of \
-         continuous use",
+         may distinguish them, or the clock rate recovers between timed launches, so that their times may not \
+         be those of continuous use",
         100.0 * (load_ms / timed_ms - 1.0)
     ))
 }
@@ -262,9 +262,9 @@ fn lasting_note(facts: LastingFacts) -> Option<String> {
     let LastingFacts { launches, wanted } = facts;
     (launches < wanted).then(|| {
         format!(
-            "the kernel keeps state, but only {launches} instead of {wanted} launches followed one \
-             another with it: the time limit does not allow more, so a kernel that becomes wrong \
-             later is not found; raise `timeout`, or make the tensors smaller"
+            "the kernel keeps state, but only {launches} instead of {wanted} consecutive launches ran \
+             without restoring it: the time limit does not allow more, so a kernel that becomes \
+             wrong later is not detected; raise `timeout`, or make the tensors smaller"
         )
     })
 }
@@ -282,8 +282,8 @@ fn state(variables: &VariablesKept, device: DeviceKind) -> StateReport {
             not_known.push(&*unlisted);
         }
     }
-    // The emulated device gives each launch its own shared and local memory. It also knows the buffer
-    // of each access.
+    // The emulated device gives each launch its own shared and local memory. It also knows the
+    // buffer of each access.
     put_back.push("shared memory");
     match device {
         DeviceKind::Cuda => {

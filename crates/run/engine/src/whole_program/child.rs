@@ -134,7 +134,8 @@ fn confined(setup: &Setup, told: &mut File) -> io::Result<ChildProgram> {
     Ok(program)
 }
 
-/// Opens a file for writing, with a descriptor that stays open when this process becomes the program.
+/// Opens a file for writing, with a descriptor that stays open when this process becomes the
+/// program.
 fn inherited(path: &Path) -> io::Result<i32> {
     let file = OpenOptions::new().append(true).open(path)?;
     // The duplicated descriptor lacks the close-on-exec flag.

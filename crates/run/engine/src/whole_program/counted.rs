@@ -26,8 +26,8 @@ const BEGINS: Duration = Duration::from_secs(60);
 pub(crate) fn begin() -> io::Result<bool> {
     let (ours, theirs) = UnixStream::pair()?;
     let own = std::process::id().to_string();
-    // The environment is empty. Otherwise a tool that runs this process would also inject itself into
-    // the counting process.
+    // The environment is empty. Otherwise a tool that runs this process would also inject itself
+    // into the counting process.
     ChildProgram::new(std::env::current_exe()?, Environment::Empty)
         .args([COMMAND, &own])
         .to_blocking()

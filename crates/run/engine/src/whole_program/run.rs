@@ -82,8 +82,8 @@ pub struct ProgramEnd {
     pub wall: Duration,
     /// How the program was confined.
     pub confinement: Confinement,
-    /// The emulated device's report as text. It is untrusted, since the program can write to the same
-    /// file.
+    /// The emulated device's report as text. It is untrusted, since the program can write to the
+    /// same file.
     pub counted: Option<String>,
 }
 
@@ -125,8 +125,8 @@ impl WholeProgram {
         Ok(())
     }
 
-    /// Returns the command that starts the child. The caller may run it under a tool whose files are in
-    /// the directory `tool`.
+    /// Returns the command that starts the child. The caller may run it under a tool whose files
+    /// are in the directory `tool`.
     ///
     /// # Errors
     /// Fails if the instructions for the child cannot be serialised, which is a bug.

@@ -97,7 +97,7 @@ fn remedy_for(part: &Part, log: &str) -> String {
     if log.contains("No matching distribution") {
         return format!("the index has no wheel for this machine ({}): {instead}", part.wheels);
     }
-    "run the same command by hand to see more".to_owned()
+    "run the same command manually to see more".to_owned()
 }
 
 /// Passes each line of a child's output to `progress` until the child closes its output. Returns

@@ -12,7 +12,8 @@ use super::{pip, strip};
 use warpgauge_sandbox::contained::ProcessLaunch;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Oldest and newest minor version of Python 3 with wheels of the pinned versions, including PyTorch's.
+/// Oldest and newest minor version of Python 3 with wheels of the pinned versions, including
+/// PyTorch's.
 const PYTHONS: (u32, u32) = (10, 14);
 
 /// Maximum time for the first compilation.

@@ -72,7 +72,8 @@ impl LintedContracts {
     pub(crate) fn settle(&self, look: Look, outcome: &mut RunOutcome<EvaluatedRun>) {
         match look {
             Look::Known(known) => outcome.told.weaknesses = known,
-            // A run that failed, or whose checks did not all pass, may not have examined the contract.
+            // A run that failed, or whose checks did not all pass, may not have examined the
+            // contract.
             Look::Wanted(contract) if outcome.failure.is_none() && outcome.told.all_passed() => {
                 self.known.put(contract, outcome.told.weaknesses.clone());
             }

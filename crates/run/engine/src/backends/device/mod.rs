@@ -221,8 +221,8 @@ impl DeviceBackend {
         }
     }
 
-    /// Binds arguments and writes the contract's data, on a thread that may block. `job_id` identifies
-    /// the run in the worker's log.
+    /// Binds arguments and writes the contract's data, on a thread that may block. `job_id`
+    /// identifies the run in the worker's log.
     pub(crate) async fn lay_out(
         &self,
         job: &ActiveOrder<'_>,

@@ -70,7 +70,8 @@ impl Ready<'_> {
         })
     }
 
-    /// Prepares the program for one run under a tool. Also returns the command that the tool starts.
+    /// Prepares the program for one run under a tool. Also returns the command that the tool
+    /// starts.
     pub(super) fn under_tool(&self, name: &str) -> Result<(WholeProgram, ChildProgram), ExecError> {
         let program = self.for_run(name)?;
         let command = program.prepare().and_then(|()| program.command(Some(&program.directory)));

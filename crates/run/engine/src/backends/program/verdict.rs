@@ -217,7 +217,8 @@ mod tests {
         (verdict.correctness, reasons.map(|reason| reason.code.name().to_owned()).collect())
     }
 
-    /// Shortens the expectations of a program: an object with one text or number becomes that value.
+    /// Shortens the expectations of a program: an object with one text or number becomes that
+    /// value.
     fn short(mut expected: Value) -> Value {
         for one in expected.as_object_mut().into_iter().flat_map(|all| all.values_mut()) {
             match one {

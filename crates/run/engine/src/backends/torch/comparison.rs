@@ -26,8 +26,8 @@ use warpgauge_report::{EvaluateResponse, KernelVerdict, Timings, VerdictBy};
 use warpgauge_statistics::paired::{PairedComparison, PairedVerdict, across_processes};
 
 /// Explanations in comparisons that call no candidate faster or slower.
-const NOT_COMPARED: &str = "times of the CPU rank nothing: both are in the reports";
-const NOT_BESIDE: &str = "the remaining time was too short to time both sides in turns: both times are in the reports; \
+const NOT_COMPARED: &str = "times on the CPU are not ranked: the reports contain both";
+const NOT_BESIDE: &str = "the remaining time was too short to time both sides in turns: the reports contain both times; \
                           raise `measure.max_time` or `timeout`";
 
 /// Tolerated relative slowdown of the reference while it is timed beside the candidate, compared

@@ -1,4 +1,5 @@
-//! Expected outputs: values from the contract, and results of the references on the inputs of a call.
+//! Expected outputs: values from the contract, and results of the references on the inputs of a
+//! call.
 
 use std::collections::BTreeMap;
 
@@ -27,8 +28,8 @@ pub(super) struct ReferencePlayer {
 }
 
 impl Expectations {
-    /// Computes the expected results of the next call on the CPU, and the candidate's inputs for it.
-    /// `generator` is the seed of random numbers in the call.
+    /// Computes the expected results of the next call on the CPU, and the candidate's inputs for
+    /// it. `generator` is the seed of random numbers in the call.
     pub(super) fn of_call(
         &mut self,
         (candidate, inputs): (&mut Player, &Inputs),

@@ -274,7 +274,8 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Selects the outputs that the kernel defines, and checks that their types and shapes match the contract.
+/// Selects the outputs that the kernel defines, and checks that their types and shapes match the
+/// contract.
 fn checked(
     wanted: &Wanted,
     inputs: &Inputs,

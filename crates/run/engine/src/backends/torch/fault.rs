@@ -108,7 +108,7 @@ impl Failed {
                 ),
             ),
             RunnerFault::DiedWithParent => {
-                let message = "its process ended, and so did the one that reports how".to_owned();
+                let message = "its process ended, and so did the process that reports the cause".to_owned();
                 of(Blame::Parent, plain(FailureCode::WorkerDied, message))
             }
             RunnerFault::Running(why) => plain(FailureCode::NotStopped, must_not_run(&why)),

@@ -95,7 +95,8 @@ impl HostCalls<'_> {
         }
     }
 
-    /// Measures the effect of rounding on the references' results, with the inputs of the first call.
+    /// Measures the effect of rounding on the references' results, with the inputs of the first
+    /// call.
     fn measure_noise(&mut self, seed: Option<u64>) -> Result<(), Stop> {
         let generator = self.players.generator_of(seed);
         let Players { expectations, inputs, account, .. } = &mut *self.players;
@@ -149,8 +150,8 @@ impl HostCalls<'_> {
         took
     }
 
-    /// Verifies that inputs are unchanged and that results match the expected ones. Returns the candidate's
-    /// time.
+    /// Verifies that inputs are unchanged and that results match the expected ones. Returns the
+    /// candidate's time.
     fn verify(
         &mut self,
         played: Result<Played, Reason>,

@@ -1,5 +1,5 @@
-//! Arguments of a submission's calls: their source, their contents, and the check that calls leave them
-//! unchanged.
+//! Arguments of a submission's calls: their source, their contents, and the check that calls leave
+//! them unchanged.
 
 use std::sync::Arc;
 
@@ -101,8 +101,8 @@ impl Inputs {
         Ok(Self::Given { arguments, outputs, source: TorchInputSource::Contract, rule: None })
     }
 
-    /// Builds the arguments that a runner suggested. The submission controls the suggestion, so its number,
-    /// size and rules are checked.
+    /// Builds the arguments that a runner suggested. The submission controls the suggestion, so its
+    /// number, size and rules are checked.
     ///
     /// # Errors
     /// Returns a message if there are too many inputs, they are too large, or a rule is invalid.
@@ -340,8 +340,8 @@ impl Presented {
     }
 }
 
-/// Allocates the arguments in a runner and writes their contents. `seed` replaces the contract's seed of
-/// random contents.
+/// Allocates the arguments in a runner and writes their contents. `seed` replaces the contract's
+/// seed of random contents.
 ///
 /// # Errors
 /// Fails if the runner does not allocate the memory, or the judge cannot write to it.

@@ -13,10 +13,10 @@
 //! its runner, `inputs` its arguments and `values` its results. `backward` generates upstream
 //! gradients, `gradients` names them, and `report` builds the response.
 //!
-//! `expected` computes expected outputs of device kernels with torch kernels, and `foreign` does the reverse.
-//! `comparison` judges several torch kernels. `builder` compiles extensions for runners. `counters` profiles
-//! a call with Nsight Compute. `functions` runs functions that callers send, without judging them; `waiting`
-//! keeps their idle processes for another call.
+//! `expected` computes expected outputs of device kernels with torch kernels, and `foreign` does
+//! the reverse. `comparison` judges several torch kernels. `builder` compiles extensions for
+//! runners. `counters` profiles a call with Nsight Compute. `functions` runs functions that callers
+//! send, without judging them; `waiting` keeps their idle processes for another call.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -389,8 +389,8 @@ fn measurement(
 fn unranked(request: &EvaluateRequest, judged: &Judged) -> Option<String> {
     if judged.timed.clocks.as_ref().is_some_and(|clocks| clocks.outside_ms.is_empty()) {
         return Some(
-            "a number, a tensor on the host, or more than 64 tensors are returned, which cannot be fixed before the \
-             next call: the time has no rank. Return fewer tensors, on the device"
+            "a call returns a number, a tensor on the host, or more than 64 tensors, whose content cannot be recorded \
+             before the next call: the time has no rank. Return fewer tensors, on the device"
                 .to_owned(),
         );
     }
@@ -403,7 +403,7 @@ fn unranked(request: &EvaluateRequest, judged: &Judged) -> Option<String> {
     };
     Some(format!(
         "{what}, so a torch kernel may keep a result from one call to the next: the time has no rank. \
-         Draw random inputs, without a seed of their own, or set `measure.rank_unlisted_state`"
+         Generate random inputs without a fixed seed, or set `measure.rank_unlisted_state`"
     ))
 }
 
@@ -417,9 +417,8 @@ struct Timing {
 
 fn timing(clocks: Option<&Clocks>) -> Timing {
     let Some(clocks) = clocks else {
-        let note = "times are those of the CPU, by the judge process's clock, around each call \
-                    and with the hand-over to the runner (`empty_launch_ms`) in them: they are ranked \
-                    with nothing";
+        let note = "times were measured on the CPU by the judge process's clock, around each call, \
+                    and include the hand-over to the runner (`empty_launch_ms`): they are not ranked";
         return Timing {
             method: "cpu_wall_clock",
             // Caches are not flushed on the CPU.
@@ -430,9 +429,9 @@ fn timing(clocks: Option<&Clocks>) -> Timing {
     };
     let (events, judge) = (median(&clocks.inside_ms), median(&clocks.outside_ms));
     let told = format!(
-        "one call takes {events:.5} ms by CUDA events in the submission's process, {} bytes being written \
-         before it, and {judge:.5} ms by the judge's clock, from the moment when its inputs can be read until \
-         its results are settled, less {:.5} ms for decrypting and hashing these",
+        "one call takes {events:.5} ms by CUDA events in the submission's process, after a write of {} bytes. \
+         It takes {judge:.5} ms by the judge's clock, from the moment when its inputs can be read until its \
+         results are hashed, minus {:.5} ms for decrypting the inputs and hashing the results",
         clocks.flushed, clocks.overhead_ms
     );
     let warmup = 1 + clocks.warmup;
@@ -441,14 +440,14 @@ fn timing(clocks: Option<&Clocks>) -> Timing {
         return Timing { method, cache, notes: vec![told], warmup };
     }
     let why = if clocks.waits {
-        "the judge's clock counts: the calls themselves wait for the device, so that the host's work is part \
-         of each; L2 holds what of the inputs it has room for"
+        "the judge's clock counts: the calls themselves wait for the device, so that each time includes work \
+         on the host; L2 contains as much of the inputs as fits"
     } else if clocks.agree() {
-        "a call moves more data than L2 holds several times over: both clocks measure the same, and the judge's \
-         counts, for which more calls are made"
+        "a call moves several times as much data as L2 holds: both clocks measure the same, and the judge's \
+         clock counts, because it times more calls"
     } else {
-        "the judge's clock says more, so it counts: either decrypting and hashing took longer beside the call than \
-         without one, or the events are not what they seem; L2 holds what of the inputs it has room for"
+        "the judge's clock measures a longer time, so it counts: either decrypting and hashing took longer with the \
+         call than without it, or the events are not reliable; L2 contains as much of the inputs as fits"
     };
     let (method, cache) = ("torch_judge_clock", CacheState::Hot);
     Timing { method, cache, notes: vec![told, why.to_owned()], warmup }

@@ -294,7 +294,8 @@ impl Entered<'_> {
         let (judges, bench) = (&self.side.judges, JudgeResources { runners, files, noise });
         let answer = judges.ask(Arc::clone(order), self.owner, bench, (self.deadline, most)).await;
         if self.device.is_none() {
-            // Prepares a judge for the next order while nothing is timed. On a device, `Held` does that.
+            // Prepares a judge for the next order while nothing is timed. On a device, `Held` does
+            // that.
             judges.prepare();
         }
         let (answer, waited) = match answer {

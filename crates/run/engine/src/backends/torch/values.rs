@@ -122,8 +122,8 @@ impl Value {
         }
     }
 
-    /// Compares a value with the expected one. If kind, type or shape differ, returns a reason and no
-    /// comparison.
+    /// Compares a value with the expected one. If kind, type or shape differ, returns a reason and
+    /// no comparison.
     pub(super) fn against(
         &self,
         expected: &Value,

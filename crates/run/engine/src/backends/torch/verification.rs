@@ -285,8 +285,8 @@ impl Verification {
         }
     }
 
-    /// Returns a reason if the names of results or gradients differ from the expected ones. Values are
-    /// compared later.
+    /// Returns a reason if the names of results or gradients differ from the expected ones. Values
+    /// are compared later.
     pub(super) fn missing(
         &self,
         values: &Named,

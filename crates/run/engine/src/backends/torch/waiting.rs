@@ -1,6 +1,6 @@
 //! Idle processes that have run a call of a function and wait for another call. The next call must
-//! have the same owner, name, device and limits. An idle process occupies a permit, and on a GPU the
-//! device's lease. It ends as soon as another caller waits for either.
+//! have the same owner, name, device and limits. An idle process occupies a permit, and on a GPU
+//! the device's lease. It ends as soon as another caller waits for either.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -117,7 +117,8 @@ pub(crate) struct Tensors<'a> {
     /// Returns the pointer to a tensor, starting at an element. The first number is the tensor's
     /// index among the arguments. Returns `None` if the tensor has no memory.
     pub place: &'a dyn Fn(usize, u64) -> Option<Argument>,
-    /// Returns the pointer to an array of pointers with these entries, none of which is a compile-time constant.
+    /// Returns the pointer to an array of pointers with these entries, none of which is a
+    /// compile-time constant.
     pub array: &'a dyn Fn(&[PointerEntry]) -> Option<Argument>,
     /// Returns the object over the CUDA array that contains a tensor, given the tensor's index
     /// among the arguments. It is a texture object with this layout, or a surface object. Returns

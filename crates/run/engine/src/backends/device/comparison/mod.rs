@@ -124,8 +124,8 @@ impl DeviceBackend {
         let _ = self.build_all(job, request, &candidates, device).await;
     }
 
-    /// Compiles the reference and all candidates in parallel, before a device is leased. Returns the
-    /// reference first, then the candidates in order.
+    /// Compiles the reference and all candidates in parallel, before a device is leased. Returns
+    /// the reference first, then the candidates in order.
     async fn build_all(
         &self,
         job: &ActiveOrder<'_>,

@@ -68,7 +68,8 @@ pub(super) struct Arena {
     /// Memory to which the judge writes a set before it is encrypted. No runner opens this memory.
     own: OnceCell<DeviceBuffer>,
     referenced: bool,
-    /// Contents of tensors without a rule: one set from the contract, or all sets from `get_inputs()`.
+    /// Contents of tensors without a rule: one set from the contract, or all sets from
+    /// `get_inputs()`.
     pristine: Option<DeviceBuffer>,
     pristine_stride: u64,
     slots: Vec<Slot>,
@@ -405,7 +406,8 @@ impl Arena {
         Ok(slot.lies.in_order(&bytes).unwrap_or_default())
     }
 
-    /// Reads a sample of a contiguous tensor. It reads other tensors in full, as [`Self::content`] does.
+    /// Reads a sample of a contiguous tensor. It reads other tensors in full, as [`Self::content`]
+    /// does.
     pub(super) fn sampled(
         &self,
         gpu: &Gpu,
@@ -429,7 +431,8 @@ impl Arena {
         (memory, (at + slot.offset) as usize)
     }
 
-    /// Moves the elements of the nudge's type in the references' first set by units in the last place.
+    /// Moves the elements of the nudge's type in the references' first set by units in the last
+    /// place.
     pub(super) fn nudge(&self, gpu: &Gpu, nudge: Nudge) -> Result<(), NotShelved> {
         let is_moved = |slot: &&Slot| slot.dtype.part() == nudge.dtype && slot.bytes > 0;
         let of_type = self.slots.iter().filter(is_moved);

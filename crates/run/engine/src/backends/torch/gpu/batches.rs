@@ -176,8 +176,8 @@ impl<'g> Batches<'_, 'g> {
         Ok(self.players.generator_of(seeds.first().copied().flatten()))
     }
 
-    /// Prepares the candidate for a batch of calls and writes its inputs. Returns their keys if they are
-    /// locked.
+    /// Prepares the candidate for a batch of calls and writes its inputs. Returns their keys if
+    /// they are locked.
     pub(super) fn candidate_ready(
         &mut self,
         (seeds, generator): With<'_>,
@@ -223,7 +223,8 @@ impl<'g> Batches<'_, 'g> {
         Ok(Made { turn, values: shelved.values })
     }
 
-    /// Measures the effect of rounding on the references' results, with the inputs of the first call.
+    /// Measures the effect of rounding on the references' results, with the inputs of the first
+    /// call.
     fn measure_noise(&mut self, (seeds, generator): With<'_>) -> Result<(), Stop> {
         let Self { players, verification, stage } = self;
         let Players { expectations, inputs, account, .. } = &mut **players;
@@ -293,7 +294,8 @@ impl<'g> Batches<'_, 'g> {
         Ok(())
     }
 
-    /// Verifies that the candidate's parameters are unchanged, except where the reference changes its own.
+    /// Verifies that the candidate's parameters are unchanged, except where the reference changes
+    /// its own.
     pub(super) fn check_parameters(&mut self, before: &ParameterHashes) -> Result<(), Stop> {
         let Self { players, verification, stage } = self;
         let now = stage.candidate_parameters(&mut players.candidate)?;

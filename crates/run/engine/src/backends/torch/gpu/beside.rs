@@ -44,8 +44,8 @@ pub(in crate::backends::torch) struct Compared {
     pub candidate_ms: f64,
     /// Uncertainty of the difference of the times, milliseconds.
     pub resolution_ms: f64,
-    /// Median time of the reference's calls in the same process after the candidate's process has ended,
-    /// milliseconds.
+    /// Median time of the reference's calls in the same process after the candidate's process has
+    /// ended, milliseconds.
     pub alone_ms: f64,
     /// Whether only one side's calls themselves wait for the device, so that only that side's times
     /// include work on the host.

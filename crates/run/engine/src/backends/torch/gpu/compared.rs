@@ -1,5 +1,5 @@
-//! Compares the results of a batch with the expected ones: on the device if possible, and otherwise on the
-//! host.
+//! Compares the results of a batch with the expected ones: on the device if possible, and otherwise
+//! on the host.
 
 use super::near;
 use super::stage::Stage;

@@ -5,8 +5,8 @@ use super::traced::looked_at;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::players::Seeds;
 
-/// Makes one call under the profiler. The first call had the same inputs and was verified. Work that a kernel
-/// does only in its first call does not appear here.
+/// Makes one call under the profiler. The first call had the same inputs and was verified. Work
+/// that a kernel does only in its first call does not appear here.
 pub(super) fn count(
     batches: &mut Batches<'_, '_>,
     seed: Option<u64>,

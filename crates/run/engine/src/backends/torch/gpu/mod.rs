@@ -73,7 +73,8 @@ impl JudgeDevice {
         Ok(Self { opened: Some(Opened { context, stream, info }), gpu: None })
     }
 
-    /// Returns the device with the kernels that write inputs and compare outputs. The first order loads them.
+    /// Returns the device with the kernels that write inputs and compare outputs. The first order
+    /// loads them.
     ///
     /// # Errors
     /// Returns the driver's message.
@@ -88,8 +89,8 @@ impl JudgeDevice {
 }
 
 impl Gpu {
-    /// Copies a sample of a tensor's elements to the host ([`sampled_ranges`]). The tensor is contiguous and
-    /// begins at byte `at` of the buffer.
+    /// Copies a sample of a tensor's elements to the host ([`sampled_ranges`]). The tensor is
+    /// contiguous and begins at byte `at` of the buffer.
     fn sample(
         &self,
         (memory, at): (&DeviceBuffer, usize),

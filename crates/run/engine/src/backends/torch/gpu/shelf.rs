@@ -242,8 +242,8 @@ fn open_all(gpu: &Gpu, blocks: &mut Blocks, leaves: &[Leaves<'_>]) -> Result<(),
 
 fn too_much() -> NotShelved {
     NotShelved::Fault(RunnerFault::unusable(format!(
-        "the tensors on the host that a call returns take more than {MOST_BYTES} bytes in all, the most that is \
-         judged there: return fewer, or leave them on the device"
+        "the tensors on the host that a call returns have more than {MOST_BYTES} bytes in total, which is the \
+         maximum: return fewer, or leave them on the device"
     )))
 }
 

@@ -1,4 +1,5 @@
-//! Timed calls of the candidate: locked calls by the judge's clock, and batches with events around each call.
+//! Timed calls of the candidate: locked calls by the judge's clock, and batches with events around
+//! each call.
 
 use std::time::{Duration, Instant};
 
