@@ -161,7 +161,6 @@ impl DeviceArray {
     /// `address` on.
     ///
     /// # Errors
-    ///
     /// Returns the driver's error.
     pub fn fill_from(&self, address: u64, stream: &Stream) -> Result<(), DeviceError> {
         self.copy(address, &self.whole(), true, stream.handle)
@@ -170,7 +169,6 @@ impl DeviceArray {
     /// Queues a copy of the array's rows to memory. The rows become contiguous from `address` on.
     ///
     /// # Errors
-    ///
     /// Returns the driver's error.
     pub fn write_to(&self, address: u64, stream: &Stream) -> Result<(), DeviceError> {
         self.copy(address, &self.whole(), false, stream.handle)

@@ -29,7 +29,6 @@ impl BlockingKernel {
     /// Creates a blocking kernel without launching it.
     ///
     /// # Errors
-    ///
     /// Returns the driver's error.
     pub fn new(context: &Context) -> Result<Self, DeviceError> {
         Ok(Self { page: PinnedBuffer::new(context, 4 * (RELEASED + 1))?, generation: 0 })

@@ -68,7 +68,6 @@ impl Support {
     /// Queues writing the content of all described ranges.
     ///
     /// # Errors
-    ///
     /// Returns the driver's error.
     pub fn write(&self, contents: &[RangeContent], stream: &Stream) -> Result<(), DeviceError> {
         for contents in contents.chunks(TOGETHER) {

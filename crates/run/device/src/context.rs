@@ -197,7 +197,6 @@ impl Context {
     /// Waits until all work of the context has ended.
     ///
     /// # Errors
-    ///
     /// Returns the fault that made the context unusable, if there is one.
     pub fn synchronize(&self) -> Result<(), DeviceError> {
         // SAFETY: no arguments.
@@ -220,7 +219,6 @@ impl Context {
     /// Returns the driver's current limit on the stack size of a thread, bytes.
     ///
     /// # Errors
-    ///
     /// Returns the driver's error.
     pub fn stack_limit_bytes(&self) -> Result<u64, DeviceError> {
         let mut bytes = 0usize;
@@ -233,7 +231,6 @@ impl Context {
     /// Marks the beginning of the range that a profiler records, if this process runs under one.
     ///
     /// # Errors
-    ///
     /// Returns the driver's error.
     pub fn start_profiler(&self) -> Result<(), DeviceError> {
         let Some(start) = self.api.profiler_start else { return Ok(()) };
@@ -255,7 +252,6 @@ impl Context {
     /// effect if the driver does not support this.
     ///
     /// # Errors
-    ///
     /// Fails if the context is lost.
     pub fn reset_persisting_l2(&self) -> Result<(), DeviceError> {
         let Some(reset) = self.api.reset_persisting_l2 else {

@@ -70,7 +70,6 @@ impl EmulatorControl {
     /// allocations.
     ///
     /// # Errors
-    ///
     /// Returns the emulator's error, a `CUresult`.
     pub fn set_sanitize(&self, on: bool) -> Result<(), DeviceError> {
         // SAFETY: any number is accepted.
@@ -81,7 +80,6 @@ impl EmulatorControl {
     /// Enables or disables the counting of operations for later launches. Counting takes time.
     ///
     /// # Errors
-    ///
     /// Returns the emulator's error, a `CUresult`.
     pub fn set_counting(&self, on: bool) -> Result<(), DeviceError> {
         // SAFETY: any number is accepted.
@@ -93,7 +91,6 @@ impl EmulatorControl {
     /// launch, or with `several` any number, and wait for it. Discards earlier findings.
     ///
     /// # Errors
-    ///
     /// Returns errors of the launch and of the emulator.
     pub fn count(
         &self,

@@ -66,7 +66,6 @@ impl Inspection<'_> {
     /// from the described content.
     ///
     /// # Errors
-    ///
     /// Returns the driver's error.
     pub fn first_others(
         &mut self,
@@ -132,7 +131,6 @@ impl Inspection<'_> {
     /// caller may queue further work afterwards.
     ///
     /// # Errors
-    ///
     /// Returns a fault of work queued earlier, or of the driver.
     pub fn send(
         mut self,

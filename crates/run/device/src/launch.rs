@@ -164,7 +164,6 @@ impl PreparedLaunch {
     /// Queues one launch.
     ///
     /// # Errors
-    ///
     /// Fails if the driver rejects the shape, or an earlier fault has made the context unusable.
     pub fn launch(&mut self, stream: &Stream) -> Result<(), DeviceError> {
         let api = self.function.context().api();

@@ -123,7 +123,6 @@ fn absolute(path: &Path) -> PathBuf {
 /// emulator.
 ///
 /// # Errors
-///
 /// Fails if the driver cannot be found, opened or initialised.
 pub fn load(choice: &DriverChoice, run_dir: &Path) -> Result<LoadedDriver, LoadError> {
     match OPENED.get() {

@@ -62,7 +62,6 @@ impl<'a> Locks<'a> {
     /// Allocates the page that host and device share, and the memory that the kernels need.
     ///
     /// # Errors
-    ///
     /// Returns the driver's error.
     pub fn new(
         context: &'a Context,
@@ -97,7 +96,6 @@ impl<'a> Locks<'a> {
     /// multiple of 64 bytes.
     ///
     /// # Errors
-    ///
     /// Returns the driver's error.
     pub fn turn(&self, to: u64, window: ByteRange, key: usize) -> Result<(), DeviceError> {
         self.lock(to, window, self.keys.address() + 32 * key as u64)
@@ -121,7 +119,6 @@ impl<'a> Locks<'a> {
     /// range.
     ///
     /// # Errors
-    ///
     /// Returns a fault of work queued earlier, or of the driver.
     pub fn time(
         &mut self,

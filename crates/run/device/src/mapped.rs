@@ -12,7 +12,6 @@ impl MappedFile {
     /// Maps the file `path`, which must have exactly `expected_bytes` bytes.
     ///
     /// # Errors
-    ///
     /// Fails if the file cannot be opened or mapped, or has a different length.
     pub fn open(path: &Path, expected_bytes: u64) -> io::Result<Self> {
         let file = File::open(path)?;

@@ -53,7 +53,6 @@ impl Support {
     /// tolerance that a few elements may use. Waits for the stream.
     ///
     /// # Errors
-    ///
     /// Fails if [`Support::compares`] does not support the type; otherwise returns the driver's
     /// error.
     pub fn measure(

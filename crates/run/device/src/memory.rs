@@ -27,7 +27,6 @@ impl DeviceBuffer {
     /// `bytes` is 0, the block has one byte, so that its address is valid.
     ///
     /// # Errors
-    ///
     /// Returns `out_of_memory`, with the requested and the free size, or another error of the
     /// driver.
     pub fn new(context: &Context, bytes: u64, what: &str) -> Result<Self, DeviceError> {
@@ -148,7 +147,6 @@ impl DeviceBuffer {
     /// the lowest byte first. The resulting address must be a multiple of 4.
     ///
     /// # Errors
-    ///
     /// Fails if the range exceeds the buffer, or with the driver's error.
     pub fn fill_words(
         &self,
@@ -205,7 +203,6 @@ impl DeviceBuffer {
     /// yields `target` when the copy is done.
     ///
     /// # Errors
-    ///
     /// Fails if the range exceeds the buffer, or with the driver's error.
     pub fn start_copy_to_host(
         &self,
@@ -231,7 +228,6 @@ impl DeviceBuffer {
     /// Copies `source` to `offset` and waits until the copy is done.
     ///
     /// # Errors
-    ///
     /// Fails if `source` does not fit, or with the driver's error.
     pub fn copy_from_host(
         &self,
@@ -257,7 +253,6 @@ impl DeviceBuffer {
     /// Copies device memory, starting at `offset`, into `target` and waits until the copy is done.
     ///
     /// # Errors
-    ///
     /// Fails if the range exceeds the buffer, or with the driver's error.
     pub fn copy_to_host(
         &self,

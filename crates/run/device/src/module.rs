@@ -118,7 +118,6 @@ impl Module {
     /// name.
     ///
     /// # Errors
-    ///
     /// Returns the driver's error.
     pub fn variable(&self, symbol: &str) -> Result<Option<VariableRange>, DeviceError> {
         let operation = format!("find variable {symbol}");
@@ -200,7 +199,6 @@ impl KernelFunction {
     /// multiprocessor at the same time.
     ///
     /// # Errors
-    ///
     /// Returns the driver's error.
     pub fn facts(
         &self,
@@ -246,7 +244,6 @@ impl KernelFunction {
     /// opt-in.
     ///
     /// # Errors
-    ///
     /// Fails if the size exceeds the device's limit. The error contains the size.
     pub fn allow_shared(&self, bytes: u32) -> Result<(), DeviceError> {
         if bytes <= SHARED_WITHOUT_OPTIN {

@@ -126,7 +126,6 @@ impl GpuMonitor {
     /// Returns only the reasons why clocks are reduced, which is fast enough for every batch.
     ///
     /// # Errors
-    ///
     /// Returns the library's error.
     pub fn throttle_reasons(&self) -> Result<u64, NvmlError> {
         let gpu = self.gpu()?;

@@ -53,7 +53,6 @@ impl PinnedBuffer {
     /// Writes a word that the device may read at the same time.
     ///
     /// # Panics
-    ///
     /// Panics if `index` is beyond the end.
     pub fn publish_word(&self, index: usize, value: u32) {
         assert!((index + 1) * 4 <= self.bytes, "word {index} of {} bytes", self.bytes);
@@ -66,7 +65,6 @@ impl PinnedBuffer {
     /// Reads a word that the device may write at the same time.
     ///
     /// # Panics
-    ///
     /// Panics if `index` is beyond the end.
     pub fn read_word(&self, index: usize) -> u32 {
         assert!((index + 1) * 4 <= self.bytes, "word {index} of {} bytes", self.bytes);
@@ -262,7 +260,6 @@ impl PendingCopy {
     /// Waits until the copy is done and returns the content.
     ///
     /// # Errors
-    ///
     /// Returns a fault of work queued earlier, or of the driver.
     pub fn finish(self) -> Result<Staging, DeviceError> {
         let waited = self.context.synchronize();

@@ -101,7 +101,6 @@ impl Event {
     /// (`cuIpcOpenEventHandle`).
     ///
     /// # Errors
-    ///
     /// Fails if the event was not created for sharing, or the driver cannot share it.
     pub fn export(&self) -> Result<Vec<u8>, DeviceError> {
         let mut handle = CUipcEventHandle { reserved: [0; 64] };

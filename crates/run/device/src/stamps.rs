@@ -39,7 +39,6 @@ impl Stamps {
     /// Allocates memory for readings of a device with this number of multiprocessors.
     ///
     /// # Errors
-    ///
     /// Returns the driver's error.
     pub fn new(context: &Context, multiprocessors: u32) -> Result<Self, DeviceError> {
         let bytes = u64::from(multiprocessors) * 16;

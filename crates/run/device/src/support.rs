@@ -183,7 +183,6 @@ impl InitParams {
     /// bits are generated in single precision.
     ///
     /// # Errors
-    ///
     /// Fails if the `init` does not fit the element type.
     pub fn secret(
         init: &TensorInit,
@@ -362,7 +361,6 @@ impl Support {
     /// Queues a kernel that zeroes the shared memory of every multiprocessor.
     ///
     /// # Errors
-    ///
     /// Returns the driver's error.
     pub fn scrub_shared(&self, stream: &Stream) -> Result<(), DeviceError> {
         self.cell.fill(0, stream)?;
@@ -456,7 +454,6 @@ impl Support {
     /// Returns a launch of an empty kernel, which measures the overhead of a launch.
     ///
     /// # Errors
-    ///
     /// Returns the driver's error.
     pub fn empty_launch(&self) -> Result<PreparedLaunch, DeviceError> {
         let function = self.module.function("wg_empty")?;

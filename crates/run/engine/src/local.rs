@@ -38,7 +38,6 @@ impl LocalExecutor {
     /// this process uses. It must exist until the executor is dropped.
     ///
     /// # Errors
-    ///
     /// Fails if this machine lacks something that the executor needs. The error names it and a
     /// remedy.
     pub async fn start(

@@ -44,7 +44,6 @@ impl Room {
     /// Reserves disk space for `bytes` bytes. Callers are served in the order of their calls.
     ///
     /// # Errors
-    ///
     /// Fails if no space becomes free within [`PATIENCE`].
     pub(crate) async fn share(&self, bytes: u64) -> Result<RoomShare, ExecError> {
         if bytes < UNIT_BYTES {

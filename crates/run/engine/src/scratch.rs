@@ -24,7 +24,6 @@ impl Scratch {
     /// Creates a directory for one order. Dropping the result removes the directory.
     ///
     /// # Errors
-    ///
     /// [`ExecError::Unavailable`] if no directory can be created.
     pub(crate) fn directory(&self) -> Result<TempDir, ExecError> {
         let made = Builder::new().prefix("job-").tempdir_in(&self.run_dir);

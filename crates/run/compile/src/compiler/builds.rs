@@ -58,7 +58,6 @@ impl Compiler {
     /// Dropping the future ends the compilers.
     ///
     /// # Errors
-    ///
     /// Fails if the compilers or this crate reject the sources, or if this machine lacks a tool.
     pub async fn build_for_python(
         &self,

@@ -135,7 +135,6 @@ impl Toolchain {
     /// Returns the installation of Triton.
     ///
     /// # Errors
-    ///
     /// Returns why there is no usable Triton, and a remedy.
     pub fn triton(&self) -> Result<&TritonInstall, NoTriton> {
         let why = || self.no_triton.clone().unwrap_or_else(NoTriton::not_found);
@@ -145,7 +144,6 @@ impl Toolchain {
     /// Returns the installation of PyTorch.
     ///
     /// # Errors
-    ///
     /// Returns why there is no usable PyTorch, and a remedy.
     pub fn torch(&self) -> Result<&TorchInstall, NoTorch> {
         let why = || self.no_torch.clone().unwrap_or_else(NoTorch::not_found);

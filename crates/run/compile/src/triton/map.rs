@@ -7,7 +7,6 @@ use warpgauge_model::{MapElement, MapSwizzle, TensorMap};
 /// Returns the map of a descriptor. The caller must check that the map stays within the tensor.
 ///
 /// # Errors
-///
 /// Returns the reason if Triton's launcher could not encode the descriptor.
 pub(super) fn map_of(descriptor: &Descriptor, meta: &DescriptorMeta) -> Result<TensorMap, String> {
     let element = element(meta.elem_type)

@@ -33,7 +33,6 @@ const MAP_BYTES: u32 = 128;
 /// descriptor.
 ///
 /// # Errors
-///
 /// Fails if they do not match. The PTX was then not compiled from this signature.
 pub(super) fn of_code(
     function: &[TritonParameter],

@@ -42,7 +42,6 @@ impl Cupti {
     /// finds, and initialises it.
     ///
     /// # Errors
-    ///
     /// Returns the reason why each of the libraries is unusable.
     pub fn open(candidates: &[PathBuf]) -> Result<Self, CuptiError> {
         Self::open_with(candidates, Self::initialise)
@@ -52,7 +51,6 @@ impl Cupti {
     /// library that cannot be initialised; calls that need an initialised library then fail.
     ///
     /// # Errors
-    ///
     /// Fails if no library can be opened.
     pub fn open_for_planning(candidates: &[PathBuf]) -> Result<Self, CuptiError> {
         Self::open_with(candidates, |opened| {
@@ -117,7 +115,6 @@ impl Cupti {
     /// Checks that this process can read the counters of a device.
     ///
     /// # Errors
-    ///
     /// Returns the reason if it cannot.
     pub fn check_device(&self, ordinal: u32) -> Result<(), CuptiError> {
         const OPERATION: &str = "check whether counters of the device can be read";

@@ -34,7 +34,6 @@ pub trait CountedLaunch {
     /// Makes the launch, which must launch a single kernel, and waits until it has ended.
     ///
     /// # Errors
-    ///
     /// Returns the driver's error.
     fn launch(&mut self) -> Result<(), Self::Error>;
 }

@@ -124,7 +124,6 @@ impl GpuMonitor {
     /// Returns the value of each metric between two readings. `first` must be the earlier reading.
     ///
     /// # Errors
-    ///
     /// Returns NVML's error.
     pub fn gpm_between(
         &self,

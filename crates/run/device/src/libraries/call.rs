@@ -91,7 +91,6 @@ impl LibraryCall {
     /// Changes the addresses of the buffers that later calls use.
     ///
     /// # Errors
-    ///
     /// Fails if the library rejects the addresses.
     pub fn set_addresses(&mut self, addresses: &[u64]) -> Result<(), DeviceError> {
         let wrong = |_| arity(self.function);

@@ -58,7 +58,6 @@ impl Arrays {
     /// the memory of each argument of `io`.
     ///
     /// # Errors
-    ///
     /// Fails if a tensor that is written is in an array and also used in another way. Writes
     /// through one use would not be visible through the other.
     pub(super) fn finished(

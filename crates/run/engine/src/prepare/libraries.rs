@@ -52,7 +52,6 @@ fn version(file: &Path) -> Option<String> {
 /// Returns the substitute for the compilation of a library kernel, which has no code to compile.
 ///
 /// # Errors
-///
 /// Fails if the kernel does not fit its arguments.
 pub(crate) fn artifact(kernel: &KernelCode, path: &str) -> Result<CompiledModule, ExecError> {
     let args = kernel.io.as_ref().map_or(&[][..], |io| &io.args);

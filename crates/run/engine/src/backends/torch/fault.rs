@@ -108,7 +108,8 @@ impl Failed {
                 ),
             ),
             RunnerFault::DiedWithParent => {
-                let message = "its process ended, and so did the process that reports the cause".to_owned();
+                let message =
+                    "its process ended, and so did the process that reports the cause".to_owned();
                 of(Blame::Parent, plain(FailureCode::WorkerDied, message))
             }
             RunnerFault::Running(why) => plain(FailureCode::NotStopped, must_not_run(&why)),

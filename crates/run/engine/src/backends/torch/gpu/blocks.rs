@@ -24,7 +24,6 @@ impl Blocks {
     /// is already open.
     ///
     /// # Errors
-    ///
     /// Returns a message if the handle is invalid or too many blocks are open.
     pub(super) fn open(&mut self, gpu: &Gpu, tensor: &TensorAt) -> Result<(), String> {
         let Some(handle) = tensor.block.as_ref().filter(|handle| !handle.is_empty()) else {
@@ -54,7 +53,6 @@ impl Blocks {
     /// last element. Returns `None` if the tensor has no block or no elements.
     ///
     /// # Errors
-    ///
     /// Fails if the tensor is not within its block, or the block is not open.
     pub(super) fn range(
         &self,

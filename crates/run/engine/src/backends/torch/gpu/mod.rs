@@ -110,7 +110,6 @@ impl Gpu {
     /// Returns the work that has not ended.
     ///
     /// # Errors
-    ///
     /// Returns the driver's message.
     pub(super) fn with_memory(
         &self,
