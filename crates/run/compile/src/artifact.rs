@@ -72,7 +72,7 @@ impl CompiledModule {
 /// A launch that the compiler determines. The caller only gives the grid, in programs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompiledLaunch {
-    /// Threads per block.
+    /// Number of threads per block.
     pub threads: u32,
     /// Dynamic shared memory per block, bytes.
     pub shared_bytes: u32,
@@ -92,13 +92,13 @@ pub struct CompiledLaunch {
 /// Device memory that a kernel needs in addition to its arguments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scratch {
-    /// Bytes per block.
+    /// Scratch memory of one block, bytes.
     pub bytes_per_block: u64,
     /// Alignment of the whole memory, bytes.
     pub align: u64,
 }
 
-/// The value of a parameter.
+/// The value that the launch passes for a kernel parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum PassedValue {
     /// An argument of the contract, given by its index.
@@ -136,26 +136,26 @@ pub struct CompileTimings {
     pub compiler_ms: f64,
 }
 
-/// One kernel of an image.
+/// A kernel of a compiled image.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KernelInfo {
-    /// Symbol in the image.
+    /// Symbol of the kernel in the image.
     pub symbol: String,
-    /// Readable name, e.g. `scale<float>`.
+    /// Readable name of the kernel, e.g. `scale<float>`.
     pub name: String,
     /// Parameters in order; `None` if the image does not list them.
     pub params: Option<Vec<Param>>,
-    /// Resource usage, if known.
+    /// Resource usage of the kernel. `None` if it is unknown.
     pub resources: Option<Resources>,
 }
 
-/// One kernel parameter.
+/// A parameter of a kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Param {
-    /// Name in the source, if known.
+    /// Name of the parameter in the source. `None` if it is unknown.
     pub name: Option<String>,
     pub ctype: CType,
-    /// Size in bytes.
+    /// Size of the parameter, bytes.
     pub bytes: u32,
     /// Offset in the parameter block, in bytes.
     pub offset: u32,
@@ -173,14 +173,14 @@ pub struct StructLayout {
     pub fields: Vec<Field>,
 }
 
-/// A field of a structure.
+/// Location of a field in a structure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Field {
     /// Path in the structure, such as `inner.scale` or `weights[2]`.
     pub path: String,
-    /// Offset in the structure, bytes.
+    /// Offset of the field in the structure, bytes.
     pub offset: u32,
-    /// Size, bytes.
+    /// Size of the field, bytes.
     pub bytes: u32,
     pub ctype: CType,
     pub is_array: bool,

@@ -12,7 +12,7 @@ pub(crate) const MAX_LOG_BYTES: usize = 256 << 10;
 /// Maximum number of messages that are parsed from a log.
 const MAX_DIAGNOSTICS: usize = 256;
 
-/// Maximum length of a message, bytes.
+/// Maximum length of a parsed message, bytes.
 const MAX_MESSAGE_BYTES: usize = 2048;
 
 /// Reasons why the operating system cannot open a file. They are at the end of a message's line.

@@ -29,7 +29,7 @@ const CUT: &str = "\n// the listing is longer; the rest is left out\n";
 /// An owner, and the hash of an image that was listed for the owner.
 type Key = (Owner, blake3::Hash);
 
-/// Listings by key, the latest last.
+/// Listings by owner and image, the latest last.
 #[derive(Default)]
 pub(super) struct Listings(Mutex<VecDeque<(Key, Arc<str>)>>);
 

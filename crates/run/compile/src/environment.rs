@@ -24,7 +24,7 @@ use warpgauge_model::Target;
 /// fewer cores, the import would slow down the running compilation.
 const CORES_FOR_BOTH: usize = 4;
 
-/// Time limit for unpacking headers.
+/// Maximum time for unpacking a library's headers.
 const UNPACK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// State that all compilations share.
@@ -51,7 +51,7 @@ pub(crate) struct Headers {
 }
 
 impl Headers {
-    /// Returns the headers of a toolkit.
+    /// Returns the headers in the directories of a toolkit.
     pub(crate) fn of_directories(directories: &[PathBuf]) -> Self {
         let stamp = |dir: &PathBuf| {
             let marker = ["cuda_fp16.h", "cuda/std/version"].map(|name| dir.join(name));

@@ -10,7 +10,7 @@ use super::tunable::Tunable;
 use super::usage::ProcessUsage;
 use warpgauge_model::{Diagnostic, FailureCode};
 
-/// Remedy for an unsuitable toolchain.
+/// Remedy for a missing or unsuitable compiler.
 pub(crate) const REMEDY: &str =
     "run `warpgauge toolchain install`, or see `warpgauge toolchain show` for what was found";
 
@@ -31,7 +31,7 @@ pub enum CompileError {
     /// This machine lacks a compiler or another resource.
     #[error("{what}; {remedy}")]
     Environment {
-        /// The missing resource.
+        /// Description of the missing resource.
         what: String,
         remedy: String,
     },
@@ -97,7 +97,7 @@ impl CompileError {
         }
     }
 
-    /// Returns an internal failure.
+    /// Returns an error for an internal failure of the compile stage.
     pub(crate) fn internal(what: impl Into<String>) -> Self {
         Self::Internal { what: what.into() }
     }

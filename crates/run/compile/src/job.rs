@@ -120,7 +120,7 @@ fn no_nvcc() -> CompileError {
     }
 }
 
-/// Returns the requested kernel name, checked.
+/// Checks and returns the kernel name that the request contains.
 pub(crate) fn kernel_name(kernel: &KernelCode) -> Result<Option<&str>, CompileError> {
     let field = if kernel.launches.is_empty() { "metadata.kernel_name" } else { "launches" };
     kernel.entry_name().map(|name| check_name(field, name)).transpose()
@@ -174,7 +174,7 @@ pub(crate) struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Returns the content address.
+    /// Returns the content address of the attempt's result.
     pub(crate) fn key(&self, environment: &Environment) -> Key {
         let mut headers = self.headers(environment).identity;
         let files = self.job.source.files.iter();

@@ -41,9 +41,9 @@ impl Offset {
     }
 }
 
-/// Queries for fields of structures.
+/// Queries to the compiler for the fields of structures.
 pub(crate) struct LayoutQueries<'a> {
-    /// Paths of fields, such as `inner.scale`.
+    /// Paths of the queried fields, such as `inner.scale`.
     paths: &'a [String],
     /// C++ names of structures.
     structures: Vec<String>,

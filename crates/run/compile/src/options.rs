@@ -14,7 +14,7 @@ const MAX_OPTIONS: usize = 256;
 /// Maximum length of an option, bytes.
 const MAX_OPTION_BYTES: usize = 4096;
 
-/// Options that passed the check.
+/// Compiler options that passed the check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CheckedOptions {
     /// Words to add to the compiler's command line.

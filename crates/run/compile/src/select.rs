@@ -19,7 +19,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    /// Returns the index of the kernel.
+    /// Returns the index of this kernel among the kernels of an image.
     pub(crate) fn of(
         self,
         kernels: &[KernelInfo],

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use super::protocol::TritonWork;
 use super::supervisor::Waiting;
 
-/// The waiting children.
+/// The children that wait for a kernel.
 #[derive(Default)]
 pub(crate) struct Spares {
     wanted: AtomicUsize,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::artifact::Constant;
 
-/// A kernel with several configurations.
+/// The configurations of a kernel that has several.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tunable {
     /// The configurations that remain after the kernel's own pruning.
@@ -26,13 +26,13 @@ pub struct Tunable {
 pub struct Configuration {
     /// Index among all configurations that the source lists, from 0.
     pub index: u32,
-    /// Compile-time constants.
+    /// Values of compile-time constants, by name.
     pub meta: BTreeMap<String, Constant>,
-    /// Warps per block.
+    /// Number of warps per block.
     pub num_warps: u32,
-    /// Pipeline stages.
+    /// Number of software-pipeline stages.
     pub num_stages: u32,
-    /// Blocks per cluster.
+    /// Number of blocks per cluster.
     pub num_ctas: u32,
     /// Maximum number of registers per thread. `None` means no limit.
     #[serde(default)]

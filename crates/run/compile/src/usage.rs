@@ -8,11 +8,11 @@ const TICKS: f64 = 100.0;
 /// Resource usage of a compilation at the last reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ProcessUsage {
-    /// Processor time, seconds.
+    /// Processor time used, seconds.
     pub cpu_s: f64,
-    /// Largest resident memory, bytes.
+    /// Largest size of the resident memory, bytes.
     pub resident_bytes: u64,
-    /// Largest address space, bytes.
+    /// Largest size of the address space, bytes.
     pub address_bytes: u64,
     /// Whether the system ran out of memory and killed a process in the meantime.
     pub starved: bool,

@@ -163,7 +163,7 @@ impl Api {
         Err(self.error(number, operation))
     }
 
-    /// Describes a result code.
+    /// Returns the error that a result code of the driver describes.
     pub(super) fn error(&self, number: c_int, operation: &str) -> DeviceError {
         DeviceError {
             operation: operation.to_owned(),

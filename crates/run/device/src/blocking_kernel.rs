@@ -45,7 +45,7 @@ impl BlockingKernel {
         self.page.wait_for_word(ARRIVED, self.generation, stream)
     }
 
-    /// Lets the device continue.
+    /// Releases the device, which then continues with the queued work.
     pub fn release(&self) {
         self.page.publish_word(RELEASED, self.generation);
     }

@@ -35,11 +35,11 @@ pub struct EmulatedVariables {
 /// A variable of a module.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct EmulatedVariable {
-    /// Name in the PTX.
+    /// Name of the variable in the PTX.
     pub name: String,
-    /// Address on the device.
+    /// Address of the variable on the device.
     pub address: u64,
-    /// Size, bytes.
+    /// Size of the variable, bytes.
     pub bytes: u64,
     /// Whether the variable is declared constant.
     pub constant: bool,

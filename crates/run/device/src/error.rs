@@ -17,7 +17,7 @@ pub struct DeviceError {
     pub number: i32,
     /// The driver's name of the error, `CUDA_ERROR_…`.
     pub name: Box<str>,
-    /// The driver's description.
+    /// The driver's description of the error.
     pub text: String,
     /// Further details, such as the log of the PTX assembler. The text starts with a separator, or
     /// is empty.

@@ -28,7 +28,7 @@ impl Cells {
 pub struct Inspection<'a> {
     support: &'a Support,
     stream: &'a Stream,
-    /// Findings that have been read.
+    /// Findings of this inspection that have been read.
     read: Vec<u64>,
     /// Number of cells that queued checks use.
     queued: usize,
@@ -38,7 +38,7 @@ pub struct Inspection<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FindingHandle(usize);
 
-/// Results of an inspection.
+/// Results of all checks of an inspection.
 pub struct Findings(Vec<u64>);
 
 impl Findings {

@@ -18,13 +18,13 @@ const PORTABLE_CLUSTER_BLOCKS: u64 = 8;
 /// Shape and attributes of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LaunchShape {
-    /// Number of blocks.
+    /// Number of blocks in each dimension.
     pub grid: [u32; 3],
-    /// Threads per block.
+    /// Number of threads per block in each dimension.
     pub block: [u32; 3],
     /// Dynamic shared memory per block, bytes.
     pub shared_bytes: u32,
-    /// Blocks per cluster, in each dimension.
+    /// Number of blocks per cluster in each dimension. `None` for a launch without clusters.
     pub cluster: Option<[u32; 3]>,
     /// Whether all blocks must be resident at the same time.
     pub cooperative: bool,
@@ -53,7 +53,7 @@ impl LaunchShape {
 pub struct Params {
     /// Slots of 16 bytes, so that every argument is aligned for any parameter type.
     storage: Vec<u128>,
-    /// First slot of each argument.
+    /// Index of the first slot of each argument.
     starts: Vec<usize>,
 }
 
@@ -76,7 +76,7 @@ impl Params {
         self
     }
 
-    /// Adds a device address.
+    /// Appends a device address to the arguments.
     pub fn push_address(&mut self, address: u64) -> &mut Self {
         self.push(&address.to_ne_bytes())
     }

@@ -30,9 +30,9 @@ const FIRST_CANDIDATE: &str = "libcuda.so";
 /// The driver of a process. It cannot be changed later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DriverChoice {
-    /// NVIDIA's driver.
+    /// NVIDIA's CUDA driver.
     Cuda,
-    /// The emulator in this file.
+    /// The emulator, whose library is this file.
     Emulator(PathBuf),
 }
 
@@ -42,13 +42,13 @@ pub enum LoadError {
     /// The host has no NVIDIA driver.
     #[error("no CUDA driver: {DRIVER_FILE} cannot be opened ({reason})")]
     NoDriver {
-        /// Message of the dynamic loader.
+        /// Error message of the dynamic loader.
         reason: String,
     },
     /// The emulator cannot be opened.
     #[error("open the emulator {}: {reason}", path.display())]
     Emulator {
-        /// The emulator's file.
+        /// Path of the emulator's library.
         path: PathBuf,
         reason: String,
     },
@@ -65,13 +65,13 @@ pub enum LoadError {
     /// Another library was found under the driver's name.
     #[error("opened {wanted}, but {FIRST_CANDIDATE} on this host is another library")]
     Mismatch {
-        /// The requested driver.
+        /// File name of the requested driver.
         wanted: String,
     },
     /// The driver lacks a function.
     #[error("the CUDA driver has no {symbol}: warpgauge needs a driver of CUDA 12.0 or later")]
     MissingSymbol {
-        /// Name of the function.
+        /// Name of the missing function.
         symbol: &'static str,
     },
     /// The driver cannot be initialised.
@@ -84,7 +84,7 @@ pub enum LoadError {
 
 /// A driver, opened and initialised.
 pub struct LoadedDriver {
-    /// The driver.
+    /// The initialised driver.
     pub driver: Driver,
     /// The emulator's functions beyond the driver's interface. `None` for NVIDIA's driver.
     pub emulator: Option<EmulatorControl>,

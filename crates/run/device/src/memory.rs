@@ -304,7 +304,7 @@ impl Drop for DeviceBuffer {
     }
 }
 
-/// Returns memory to the driver.
+/// Returns pieces of memory to the driver.
 fn release(context: &Context, pieces: impl IntoIterator<Item = Piece>) {
     for (address, _) in pieces {
         // SAFETY: allocated by us, freed once. A failure means the context is lost already.

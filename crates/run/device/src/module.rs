@@ -1,4 +1,4 @@
-//! Modules, their kernels and variables.
+//! Modules, with their kernels and variables.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::rc::Rc;

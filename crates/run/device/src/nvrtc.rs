@@ -16,7 +16,7 @@ pub enum NvrtcError {
     #[error("cannot load {}: {reason}", path.display())]
     Load {
         path: PathBuf,
-        /// Message of the loader.
+        /// Error message of the dynamic loader.
         reason: String,
     },
     /// The dynamic loader does not find the opened library by its name.
@@ -121,7 +121,7 @@ pub struct NvrtcOutcome {
     pub built: Result<NvrtcCode, NvrtcFault>,
 }
 
-/// Code of a successful compilation.
+/// Result of a successful compilation: PTX, machine code and symbols.
 #[derive(Debug)]
 pub struct NvrtcCode {
     /// PTX text, without the terminating NUL.

@@ -39,7 +39,7 @@ struct Held {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VariableRange {
     pub address: u64,
-    /// Size, bytes.
+    /// Size of the variable, bytes.
     pub bytes: u64,
 }
 

@@ -225,7 +225,7 @@ impl InitParams {
 pub struct NearTolerance {
     /// Absolute tolerance.
     pub atol: f64,
-    /// Relative tolerance.
+    /// Relative tolerance, a factor of |expected|.
     pub rtol: f64,
     /// Whether NaN matches NaN, and an infinity matches an infinity of the same sign.
     pub allow_non_finite: bool,

@@ -18,7 +18,7 @@ use crate::progress::ActiveOrder;
 use warpgauge_contract::{Checked, EvaluateRequest, KernelFamily};
 use warpgauge_report::EvaluateResponse;
 
-/// Evaluates kernels of all families.
+/// Selects the backend that evaluates a kernel, by the kernel's family.
 pub(crate) struct Engine {
     pub(crate) host: Arc<Host>,
     pub(crate) device: Arc<DeviceBackend>,

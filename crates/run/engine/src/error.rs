@@ -7,7 +7,7 @@ pub(crate) use warpgauge_executor::{ExecError, Problem, chain, internal, invalid
 use warpgauge_model::FailureCode;
 use warpgauge_worker::LeaseError;
 
-/// Converts the error of a compilation.
+/// Converts a compiler error to an error of the executor.
 pub(crate) fn from_compile(error: CompileError) -> ExecError {
     match error {
         CompileError::Rejected(failure) => ExecError::Invalid(vec![Problem {

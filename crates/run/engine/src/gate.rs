@@ -34,7 +34,7 @@ enum Gravity {
     Case,
     /// No further comparison can succeed. The report contains the cases that were measured before.
     Suite,
-    /// The run ends without a report.
+    /// The gate run ends without a report.
     Run,
 }
 

@@ -20,7 +20,7 @@ use warpgauge_nsight::Tools;
 use warpgauge_worker::queue::LeaseNeeds;
 use warpgauge_worker::{Fleet, Lease};
 
-/// The resources of this machine.
+/// The compilers, devices and tools of this machine, and the configuration.
 pub(crate) struct Host {
     pub(crate) config: Config,
     pub(crate) limits: ContractLimits,
@@ -90,7 +90,7 @@ impl Host {
         })
     }
 
-    /// Returns a device that meets requirements.
+    /// Returns a device that meets the requirements of an order.
     pub(crate) fn device_for(&self, order: &Requirements) -> Result<DeviceInfo, ExecError> {
         self.offer().device_for(order).cloned()
     }

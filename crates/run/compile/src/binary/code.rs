@@ -52,7 +52,7 @@ pub(crate) fn same_image(a: &[u8], b: &[u8]) -> bool {
     matches!((everything(a), everything(b)), (Some(a), Some(b)) if a == b)
 }
 
-/// Machine, flags, ABI and its version.
+/// Fields of an ELF header: machine, flags, ABI, and version of the ABI.
 type Machine = (u16, u32, u8, u8);
 
 /// Returns the header's architecture and flags, and every section that can affect a launch, in

@@ -27,9 +27,9 @@ const ENTRY: u8 = 0x10;
 /// Content of a cubin.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cubin {
-    /// The number in `sm_NN`.
+    /// Architecture of the code: the number in `sm_NN`.
     pub arch: u32,
-    /// Kernels in symbol-table order.
+    /// Kernels in the order of the symbol table.
     pub kernels: Vec<RawKernel>,
 }
 
@@ -45,9 +45,9 @@ pub(crate) struct RawKernel {
 /// Offset and size of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RawParam {
-    /// Size, bytes.
+    /// Size of the parameter, bytes.
     pub bytes: u32,
-    /// Offset in the parameter block, bytes.
+    /// Offset of the parameter in the parameter block, bytes.
     pub offset: u32,
 }
 

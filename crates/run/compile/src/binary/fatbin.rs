@@ -21,9 +21,9 @@ const FLAG_ZSTD: u64 = 0x8000;
 /// Kind of an image in a fat binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FatbinKind {
-    /// PTX text.
+    /// The image is PTX text.
     Ptx,
-    /// Machine code.
+    /// The image is machine code.
     Cubin,
     /// Another kind, such as relocatable code or intermediate code.
     Other(u16),
@@ -33,7 +33,7 @@ pub(crate) enum FatbinKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FatbinEntry<'a> {
     pub kind: FatbinKind,
-    /// The number in `sm_NN`.
+    /// Architecture of the image: the number in `sm_NN`.
     pub arch: u32,
     payload: &'a [u8],
     flags: u64,

@@ -10,9 +10,9 @@ const MAX_KERNELS: usize = 4096;
 /// Declarations of a PTX module.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ptx {
-    /// Language version, e.g. (8, 8).
+    /// Version of the PTX language, e.g. (8, 8).
     pub version: (u32, u32),
-    /// Target as written, e.g. `sm_90a`.
+    /// Target as the PTX states it, e.g. `sm_90a`.
     pub target: String,
     /// Kernels in the order of their declarations.
     pub kernels: Vec<PtxKernel>,
@@ -31,9 +31,9 @@ pub(crate) struct PtxKernel {
 pub(crate) struct PtxParam {
     /// Type of the parameter. The declaration may not determine it fully.
     pub ctype: CType,
-    /// Size, bytes.
+    /// Size of the parameter, bytes.
     pub bytes: u32,
-    /// Offset in the parameter block, bytes.
+    /// Offset of the parameter in the parameter block, bytes.
     pub offset: u32,
 }
 

@@ -18,13 +18,13 @@ const MAX_VARIABLES: usize = 4096;
 /// A `__constant__` or `__device__` variable of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageVariable {
-    /// Symbol in the image.
+    /// Symbol of the variable in the image.
     pub symbol: String,
-    /// Name in the source, with namespaces.
+    /// Name of the variable in the source, with namespaces.
     pub name: String,
-    /// Size, bytes.
+    /// Size of the variable, bytes.
     pub bytes: u64,
-    /// Whether it is declared `__constant__`.
+    /// Whether the variable is declared `__constant__`.
     pub is_constant: bool,
     /// Whether the source initialises it with content other than zeros.
     pub is_initialised: bool,

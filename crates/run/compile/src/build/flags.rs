@@ -69,7 +69,7 @@ const FOUND_BY_NAME: [&str; 11] = [
     "stdc++",
 ];
 
-/// Checks options of g++.
+/// Checks the options that a submission passes to g++.
 pub(super) fn host(given: &[String]) -> Result<Vec<String>, CompileError> {
     let mut words = Vec::new();
     for option in given.iter().map(|option| option.trim()).filter(|option| !option.is_empty()) {

@@ -35,7 +35,7 @@ pub struct BuildOutput {
     pub key: String,
     /// Variant of the compilation that was used for each source, if there are several.
     pub how: String,
-    /// Compiler warnings.
+    /// Warnings of the compilers.
     pub log: String,
     /// Whether the file came from the cache.
     pub cached: bool,

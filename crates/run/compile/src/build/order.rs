@@ -23,9 +23,9 @@ pub enum BuildOrder {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExtensionOrder {
-    /// Name of the module.
+    /// Name of the extension module.
     pub name: String,
-    /// Content of `main.cpp`.
+    /// Content of the file `main.cpp`.
     pub cpp: String,
     /// Content of `cuda.cu`, if there is one.
     pub cuda: Option<String>,

@@ -71,7 +71,7 @@ impl Plan {
         key_of(self.kind, &self.compilers, &[&files, &commands, &processor])
     }
 
-    /// Returns the request for the child.
+    /// Converts the plan to a request for a compile child.
     pub fn work(self) -> BuildWork {
         let Self { mut read, execute, files, stages, output, .. } = self;
         read.retain(|path| path.exists());

@@ -12,7 +12,7 @@ use crate::toolchain::{NvccInstall, Toolchain, host, library_dirs};
 use warpgauge_contract::KernelCode;
 use warpgauge_model::{FailureCode, Target};
 
-/// Name of the resulting file.
+/// File name of the program that the build creates.
 const OUTPUT: &str = "program";
 
 /// Request to build a program for a target.

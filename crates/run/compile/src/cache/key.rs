@@ -15,7 +15,7 @@ use warpgauge_turns::Owner;
 /// Version of the encoding and of the compile stage's own transformations.
 const FORMAT: u32 = 6;
 
-/// A content address.
+/// Content address of a compilation's result.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key(blake3::Hash);
 
@@ -50,7 +50,7 @@ impl fmt::Debug for Key {
 /// Identity of a compiler. It does not depend on where the compiler is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Compiler {
-    /// Name and version, e.g. `nvrtc 13.0.88`.
+    /// Name and version of the compiler, e.g. `nvrtc 13.0.88`.
     pub name: String,
     /// Size and modification time of its file, which distinguish builds of one version.
     pub stamp: (u64, u64),
@@ -71,7 +71,7 @@ impl Compiler {
 #[derive(Debug, Clone)]
 pub(crate) struct KeyInputs<'a> {
     pub kind: KernelType,
-    /// Source text or image.
+    /// Source text, or the image that the caller sent.
     pub code: &'a [u8],
     pub options: &'a [String],
     /// Suffix of the architecture: `a` or `f`, as in `sm_90a`.

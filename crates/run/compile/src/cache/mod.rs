@@ -33,19 +33,19 @@ impl Cache {
         })
     }
 
-    /// Returns the artifact from memory.
+    /// Returns an artifact from the in-memory cache.
     pub(crate) fn get_hot(&self, key: &Key) -> Option<Arc<CompiledModule>> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).get(key)
     }
 
-    /// Reads the artifact from disk.
+    /// Reads an artifact from the cache on disk.
     pub(crate) fn get_cold(&self, key: &Key) -> Option<Arc<CompiledModule>> {
         let artifact: Arc<CompiledModule> = Arc::new(self.disk.get(key)?);
         self.put_hot(key, &artifact);
         Some(artifact)
     }
 
-    /// Keeps an artifact in memory.
+    /// Stores an artifact in the in-memory cache.
     pub(crate) fn put_hot(&self, key: &Key, artifact: &Arc<CompiledModule>) {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         memory.put(key.clone(), Arc::clone(artifact));

@@ -87,7 +87,7 @@ fn panicked() -> io::Result<Ended> {
     Err(io::Error::other("a thread that waits for a compiler panicked"))
 }
 
-/// How a step ended.
+/// How a step of a build ended.
 struct Ended {
     /// Name of the alternative that succeeded. `None` if none did.
     way: Option<String>,

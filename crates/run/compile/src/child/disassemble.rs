@@ -14,7 +14,7 @@ use warpgauge_sandbox::program::{ChildProgram, Environment};
 /// Maximum length of the reported error output of the tool, in bytes.
 const MAX_COMPLAINT_BYTES: u64 = 2 << 10;
 
-/// Runs the tool on the image.
+/// Runs the disassembler on the image.
 pub(super) fn list(
     request: &ChildRequest,
     work: &DisassembleWork,

@@ -60,19 +60,20 @@ const MOST_WAITING: usize = 16_384;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompileStats {
     pub requests: u64,
-    /// Requests answered from memory.
+    /// Number of requests that were answered from memory.
     pub memory_hits: u64,
-    /// Requests answered from disk.
+    /// Number of requests that were answered from disk.
     pub disk_hits: u64,
-    /// Requests answered by an identical compilation that was already running.
+    /// Number of requests that were answered by an identical compilation, which was already
+    /// running.
     pub shared: u64,
-    /// Requests that were compiled.
+    /// Number of requests that were compiled.
     pub compiled: u64,
-    /// Images from callers that were checked and used without compilation.
+    /// Number of images from callers that were checked and used without compilation.
     pub passed: u64,
-    /// Requests that failed, for any reason.
+    /// Number of requests that failed, for any reason.
     pub failed: u64,
-    /// Compilations running now.
+    /// Number of compilations that are running now.
     pub running: u64,
 }
 

@@ -9,9 +9,9 @@ use crate::ctype::CType;
 pub(crate) struct Function {
     /// Name with namespaces and template arguments, e.g. `ns::scale<float>`.
     pub name: String,
-    /// Template arguments, in order.
+    /// Arguments of the function's template, in order.
     pub template_args: Vec<Type>,
-    /// Parameter types, in order.
+    /// Types of the function's parameters, in order.
     pub params: Vec<Type>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Type {
 /// A built-in type: its C++ name, and its type as a kernel parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Builtin {
-    /// Name in C++.
+    /// Name of the type in C++.
     pub name: &'static str,
     /// Type as a kernel parameter. `None` for `void` and for types that no kernel takes.
     pub ctype: Option<CType>,

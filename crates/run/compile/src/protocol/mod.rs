@@ -41,7 +41,7 @@ pub(crate) fn without_directory(log: &str) -> String {
     log.replace(&format!("{FILES}/"), "")
 }
 
-/// Request to a child.
+/// Request to a compile child.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ChildRequest {
     pub protocol: u32,
@@ -52,12 +52,12 @@ pub(crate) struct ChildRequest {
     pub work: Work,
 }
 
-/// The work of a child.
+/// The work that a compile child is to do.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Work {
-    /// Compiles with the run-time compilation library.
+    /// Compiles a source with NVRTC.
     Nvrtc(NvrtcWork),
-    /// Compiles with the offline compiler.
+    /// Compiles a source with nvcc.
     Nvcc(NvccWork),
     /// Prepares for a Triton kernel. A second frame contains the kernel as a [`TritonTask`].
     Triton(TritonWork),
@@ -71,7 +71,7 @@ pub(crate) enum Work {
     },
     /// Lists the machine code of an image as text.
     Disassemble(DisassembleWork),
-    /// Opens the library and describes it.
+    /// Opens a library and returns its version and architectures.
     Describe {
         library: PathBuf,
         /// Version of the library that the search for compilers found.
@@ -79,7 +79,7 @@ pub(crate) enum Work {
     },
 }
 
-/// A compilation with NVRTC.
+/// A source to compile with NVRTC.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct NvrtcWork {
     /// Absolute path of the library.
@@ -101,7 +101,7 @@ pub(crate) struct NvrtcWork {
     pub lineinfo: bool,
 }
 
-/// A compilation with nvcc.
+/// A source to compile with nvcc.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct NvccWork {
     /// Absolute path of the compiler driver.
@@ -152,7 +152,7 @@ pub(crate) struct BuildWork {
     pub files: Vec<(String, String)>,
     /// Stages of commands. Stages run in sequence, and the steps of a stage concurrently.
     pub stages: Vec<Vec<BuildStep>>,
-    /// Name of the resulting file.
+    /// Name of the file that the commands create.
     pub output: String,
 }
 
@@ -167,7 +167,7 @@ pub(crate) struct BuildStep {
     pub ways: Vec<BuildWay>,
 }
 
-/// Arguments of a command.
+/// Arguments of a command, one of several alternatives.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct BuildWay {
     /// Name that the result reports if these arguments succeeded. It is empty if the result reports
@@ -213,7 +213,7 @@ impl SourceText {
 /// Architecture and kind of the compiler's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ArchOption {
-    /// 10 × major + minor.
+    /// Number of the architecture, 10 × major + minor.
     pub number: u32,
     /// Suffix of the architecture: `a` for code that runs only on this architecture, `f` for its
     /// family.
@@ -223,7 +223,7 @@ pub(crate) struct ArchOption {
 }
 
 impl ArchOption {
-    /// Returns the value of `-arch`.
+    /// Returns the value of the compiler option `-arch`.
     pub(crate) fn value(self) -> String {
         let kind = if self.machine_code { "sm" } else { "compute" };
         let suffix = self.suffix.map(String::from).unwrap_or_default();
@@ -231,7 +231,7 @@ impl ArchOption {
     }
 }
 
-/// A child's answer.
+/// A compile child's answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ChildReply {
     /// Sandbox rules that were enforced.
@@ -239,7 +239,7 @@ pub(crate) struct ChildReply {
     pub result: Outcome,
 }
 
-/// Outcome of the work.
+/// Outcome of a compile child's work.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Outcome {
     Built(Box<Built>),
@@ -270,11 +270,11 @@ pub(crate) enum Outcome {
         version: (u32, u32),
         archs: Vec<u32>,
     },
-    /// The toolchain does not work.
+    /// A compiler of the toolchain does not work.
     Toolchain {
         what: String,
     },
-    /// Any other error.
+    /// The work failed for any other reason.
     Failed {
         what: String,
     },
@@ -293,7 +293,7 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    /// Inserts notes before the diagnostics.
+    /// Inserts notes before the other diagnostics.
     pub(crate) fn begin_with(&mut self, notes: Vec<Diagnostic>) {
         self.diagnostics.splice(0..0, notes);
     }
@@ -350,7 +350,7 @@ fn checked_length(prefix: [u8; 4]) -> io::Result<u64> {
     Ok(u64::from(length))
 }
 
-/// Reads one frame.
+/// Reads one frame and deserialises its message.
 pub(crate) fn read_frame<T: DeserializeOwned>(mut from: impl Read) -> io::Result<T> {
     let mut prefix = [0; 4];
     from.read_exact(&mut prefix)?;
@@ -364,7 +364,7 @@ pub(crate) fn read_frame<T: DeserializeOwned>(mut from: impl Read) -> io::Result
     decode(&body)
 }
 
-/// Writes one frame.
+/// Writes a message as one frame.
 pub(crate) async fn send_frame<T: Serialize>(
     mut to: impl AsyncWrite + Unpin,
     message: &T,
@@ -372,7 +372,7 @@ pub(crate) async fn send_frame<T: Serialize>(
     to.write_all(&frame(message).map_err(io::Error::other)?).await
 }
 
-/// Reads one frame.
+/// Reads one frame and deserialises its message, asynchronously.
 pub(crate) async fn receive_frame<T: DeserializeOwned>(
     mut from: impl AsyncRead + Unpin,
 ) -> io::Result<T> {

@@ -13,7 +13,7 @@ use warpgauge_model::FailureCode;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TritonAnswer {
-    /// PTX, and machine code if requested.
+    /// A compiled kernel: PTX, and machine code if requested.
     Built(Box<TritonBuilt>),
     /// Nothing is compiled yet: the kernel has several configurations.
     Tunable(Tunable),
@@ -21,7 +21,7 @@ pub(crate) enum TritonAnswer {
     Refused(TritonRefused),
 }
 
-/// A compiled kernel.
+/// The result of compiling a kernel with Triton.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TritonBuilt {
     /// Name of the kernel in the source.
@@ -30,7 +30,7 @@ pub(crate) struct TritonBuilt {
     pub texts: BTreeMap<String, String>,
     /// Parameters of the function that exist at run time, in order.
     pub parameters: Vec<TritonParameter>,
-    /// Compile-time constants by name.
+    /// Values of compile-time constants, by name.
     pub constants: BTreeMap<String, Constant>,
     /// The compiler's facts about the launch.
     pub metadata: TritonMetadata,
@@ -55,7 +55,7 @@ pub(crate) struct LeftOut {
     pub message: String,
 }
 
-/// A parameter of the function.
+/// A parameter of the Triton function.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct TritonParameter {
     /// Name of the parameter in the source.
@@ -69,7 +69,7 @@ pub(crate) struct TritonParameter {
     /// Value that the parameter receives instead of an argument.
     #[serde(default)]
     pub value: Option<Constant>,
-    /// For a tensor descriptor: its description.
+    /// Description of the tensor descriptor. `None` for other parameters.
     #[serde(default)]
     pub descriptor: Option<Descriptor>,
 }
@@ -116,9 +116,9 @@ pub(crate) struct DescriptorMeta {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TritonMetadata {
     pub name: String,
-    /// Shared memory per block, bytes.
+    /// Shared memory of a block, bytes.
     pub shared: u32,
-    /// Warps per block.
+    /// Number of warps per block.
     pub num_warps: u32,
     #[serde(default = "one")]
     pub num_ctas: u32,

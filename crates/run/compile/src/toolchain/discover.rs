@@ -108,7 +108,7 @@ pub fn discover(search: &ToolchainSearch) -> Toolchain {
     found
 }
 
-/// Searches one directory only.
+/// Searches a single directory.
 pub(super) fn discover_in(directory: &Path) -> Toolchain {
     discover_at(&[Place { path: directory.to_owned(), source: PartOrigin::Cache }])
 }

@@ -70,7 +70,7 @@ impl NoTorch {
     }
 }
 
-/// Searches all directories.
+/// Searches for PyTorch in all directories.
 pub(super) fn find(search: &ToolchainSearch) -> Result<TorchInstall, NoTorch> {
     triton::find_package(search, &TORCH, install)
         .map_err(|why| why.map_or_else(NoTorch::not_found, NoTorch::of))

@@ -12,24 +12,24 @@ use super::triton::{NoTriton, TritonInstall};
 pub struct Toolchain {
     /// Run-time compilation libraries, newest first, one per version.
     pub nvrtc: Vec<NvrtcInstall>,
-    /// Offline compiler.
+    /// The offline compiler, nvcc.
     pub nvcc: Option<NvccInstall>,
     /// Disassembler of cubins and fatbins; it needs `nvdisasm`.
     pub cuobjdump: Option<ToolkitProgram>,
-    /// Disassembler of cubins.
+    /// The disassembler of cubins, `nvdisasm`.
     pub nvdisasm: Option<ToolkitProgram>,
-    /// Command line of Nsight Compute.
+    /// The command-line tool of Nsight Compute.
     pub ncu: Option<ToolkitProgram>,
-    /// Command line of Nsight Systems.
+    /// The command-line tool of Nsight Systems.
     pub nsys: Option<ToolkitProgram>,
-    /// Memory and race checker.
+    /// The memory and race checker, Compute Sanitizer.
     pub compute_sanitizer: Option<ToolkitProgram>,
     /// CUPTI libraries, which read hardware counters in the process that launches kernels.
     pub cupti: Vec<PathBuf>,
     /// NVIDIA libraries with functions that can replace kernels, and the libraries that they need.
     #[serde(skip)]
     pub libraries: Vec<PathBuf>,
-    /// Compiler of kernels in Python.
+    /// Triton, which compiles kernels in Python.
     pub triton: Option<TritonInstall>,
     /// Reason why there is no Triton. `None` if there is one.
     pub no_triton: Option<NoTriton>,
@@ -45,7 +45,7 @@ pub struct Toolchain {
 pub enum PartOrigin {
     /// A directory in the configuration or in `WARPGAUGE_TOOLCHAIN`.
     Explicit,
-    /// A Python environment.
+    /// A Python virtual environment.
     Venv,
     /// `$CUDA_HOME` or `$CUDA_PATH`.
     CudaHome,
@@ -106,7 +106,7 @@ impl NvrtcInstall {
 pub struct NvccInstall {
     /// Absolute path of the compiler driver.
     pub path: PathBuf,
-    /// Version, e.g. `13.0`.
+    /// Version of nvcc, e.g. `13.0`.
     pub version: String,
     /// Where nvcc was found.
     pub source: PartOrigin,
@@ -122,7 +122,7 @@ impl NvccInstall {
     }
 }
 
-/// Another program of the toolkit.
+/// A program of the CUDA toolkit other than nvcc.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolkitProgram {
     /// Absolute path of the program.

@@ -46,7 +46,7 @@ const MAX_TEXT: usize = 128;
 const MOST_LEFT_OUT: usize = 6;
 const MAX_NOTE: usize = 1024;
 
-/// The request to the interpreter.
+/// The request that the interpreter receives.
 #[derive(Serialize)]
 struct Question<'a> {
     source: &'a str,
@@ -92,7 +92,7 @@ pub(crate) struct TritonJob {
 }
 
 impl TritonJob {
-    /// Checks a request.
+    /// Checks a request for a Triton kernel.
     pub(crate) fn new(
         kernel: &KernelCode,
         target: &Target,
@@ -143,7 +143,7 @@ impl TritonJob {
         })
     }
 
-    /// Returns the content address.
+    /// Returns the content address of the compilation's result.
     pub(crate) fn key(&self) -> &Key {
         &self.key
     }

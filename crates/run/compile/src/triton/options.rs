@@ -36,7 +36,7 @@ const ELSEWHERE: [(&str, &str); 9] = [
     ("instrumentation_mode", "instrumented code must not be timed"),
 ];
 
-/// Options that passed the check.
+/// Options of Triton that passed the check.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Checked {
     /// Keyword arguments of the launch.

@@ -16,10 +16,10 @@ use crate::protocol::triton::{Descriptor, DescriptorMeta, TritonParameter};
 /// Maximum number of pointers to scratch memory: one for the kernel, one for a profiler.
 const MAX_SCRATCH: usize = 2;
 
-/// A parameter and its value.
+/// A parameter of the machine code, and the value that the launch passes for it.
 type Given = (Param, PassedValue);
 
-/// A parameter without an offset.
+/// A parameter of the machine code whose offset is not known yet: name, type and value.
 type Unplaced = (String, CType, PassedValue);
 
 /// Name of a tensor map's type.
@@ -88,7 +88,7 @@ fn expanded(
     Ok(out)
 }
 
-/// Adds a descriptor for the TMA.
+/// Adds the parameters for a descriptor that the TMA reads.
 fn mapped(
     name: &str,
     argument: usize,

@@ -21,7 +21,7 @@ pub struct CounterPlan {
     host: Host,
     /// Configuration of the counters for each pass.
     pub(super) image: Vec<u8>,
-    /// The available metrics.
+    /// The metrics that can be collected.
     metrics: Vec<CString>,
     /// Number of launches that the metrics need.
     pub passes: usize,
@@ -85,7 +85,7 @@ impl CounterPlan {
         self.metrics().any(|name| name.to_string_lossy().contains("__sass_"))
     }
 
-    /// Returns the available metrics.
+    /// Returns the names of the metrics that can be collected.
     pub fn metrics(&self) -> impl Iterator<Item = &CStr> {
         self.metrics.iter().map(CString::as_c_str)
     }

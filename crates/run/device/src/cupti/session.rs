@@ -20,7 +20,7 @@ const MAKE_ROOM: &str = "make room for the counters";
 /// fails.
 const SPARE_PASSES: usize = 2;
 
-/// A launch whose counters are read.
+/// A launch whose counters a session reads.
 pub trait CountedLaunch {
     /// Error of preparing or making the launch.
     type Error;
@@ -41,9 +41,9 @@ pub trait CountedLaunch {
 /// Reason why a pass failed.
 #[derive(Debug)]
 pub enum PassError<E> {
-    /// The counters failed.
+    /// CUPTI could not read the counters.
     Counters(CuptiError),
-    /// The launch failed.
+    /// The launch itself failed.
     Launch(E),
 }
 
@@ -145,7 +145,7 @@ impl CuptiSession {
         sized(MAKE_ROOM, size.size)
     }
 
-    /// Clears the image for new counters.
+    /// Clears the image so that it can receive new counters.
     fn clear(&mut self) -> Result<(), CuptiError> {
         let mut params = RangeDataInitialize::new();
         params.object = self.object;
@@ -171,7 +171,7 @@ impl Drop for CuptiSession {
     }
 }
 
-/// A running collection.
+/// A collection of counters in progress.
 pub struct Collection<'s> {
     session: &'s mut CuptiSession,
     passes: usize,
@@ -184,7 +184,7 @@ impl Collection<'_> {
         self.complete
     }
 
-    /// Returns the number of passes made.
+    /// Returns the number of passes that have been made.
     pub fn passes(&self) -> usize {
         self.passes
     }

@@ -21,7 +21,7 @@ pub enum SonameError {
     NotAPrefix {
         /// SONAME in the file.
         old: String,
-        /// The requested name.
+        /// The new SONAME that was requested.
         wanted: String,
     },
 }

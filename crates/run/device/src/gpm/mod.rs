@@ -40,17 +40,17 @@ pub enum GpmError {
     /// The driver's library is older than GPM.
     #[error("NVML has no function to {0}")]
     NoFunction(&'static str),
-    /// A call failed.
+    /// A call of NVML failed.
     #[error("{operation}: {source}")]
     Call {
-        /// The operation that failed.
+        /// The operation that failed, in words.
         operation: &'static str,
         source: NvmlError,
     },
     /// A function of NVML that is called directly failed.
     #[error("{operation}: NVML error {code}")]
     Code {
-        /// The operation that failed.
+        /// The operation that failed, in words.
         operation: &'static str,
         code: u32,
     },
@@ -83,7 +83,7 @@ fn call(operation: &'static str) -> impl FnOnce(NvmlError) -> GpmError {
 /// The device that is monitored: a GPU, or one of its partitions.
 struct Monitored<'m> {
     gpu: Device<'m>,
-    /// Number of the partition's instance.
+    /// Number of the partition's instance on the whole GPU. `None` for a whole GPU.
     instance: Option<u32>,
 }
 

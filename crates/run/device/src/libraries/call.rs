@@ -12,7 +12,7 @@ use warpgauge_model::FailureCode;
 
 /// The libraries that a process calls. Each is opened when it is first used.
 pub struct Libraries {
-    /// Library files to try, best first.
+    /// Paths of library files to try, best first.
     candidates: Vec<PathBuf>,
     cusparse: OnceCell<Rc<CuSparse>>,
     cublas: OnceCell<Rc<CuBlas>>,

@@ -127,7 +127,7 @@ impl Gemm {
         self.addresses = addresses;
     }
 
-    /// Queues the product.
+    /// Queues the computation of the product.
     pub(super) fn queue(&self) -> Result<(), DeviceError> {
         let Opened { functions, handle, .. } = &*self.library;
         let address = pointer(self.workspace.address());

@@ -240,7 +240,7 @@ impl Spmv {
         Ok(())
     }
 
-    /// Queues the product.
+    /// Queues the computation of the product.
     pub(super) fn queue(&self) -> Result<(), DeviceError> {
         let functions = &self.library.functions;
         let [alpha, beta] = self.factors.pointers();

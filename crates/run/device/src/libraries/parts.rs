@@ -9,7 +9,7 @@ use warpgauge_tensor::Dtype;
 /// Maximum size of a library's workspace, bytes.
 const MAX_WORKSPACE: u64 = 8 << 30;
 
-/// Returns the `cudaDataType` of elements.
+/// Returns the `cudaDataType` for elements of this type.
 pub(super) fn data_type(dtype: Dtype) -> c_int {
     match dtype {
         Dtype::Float64 => 1,

@@ -18,7 +18,7 @@ pub(crate) use session::{
     Compared, ComparisonSession, Conclusion, Contest, NotCompiled, different_clocks,
 };
 
-/// Purpose of an evaluation.
+/// The purpose for which a kernel is evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// The report contains a verdict and times.
@@ -30,7 +30,7 @@ pub(crate) enum Purpose {
     Execute,
 }
 
-/// Future of an opened comparison session.
+/// Future that opens a comparison session.
 pub(crate) type Opened<'a> =
     BoxFuture<'a, Result<Box<dyn ComparisonSession + Send + 'a>, ExecError>>;
 

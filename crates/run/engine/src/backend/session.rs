@@ -48,7 +48,7 @@ impl Contest {
 
 /// A session that compares kernels of one runtime, timed by one clock.
 pub(crate) trait ComparisonSession {
-    /// Evaluates the reference alone.
+    /// Evaluates the reference kernel without a candidate.
     fn reference(&mut self) -> BoxFuture<'_, Result<EvaluateResponse, ExecError>>;
 
     /// Evaluates the session's next candidate against the reference. The reference must have usable

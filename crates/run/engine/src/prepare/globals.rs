@@ -19,7 +19,7 @@ pub(super) struct Globals<'a> {
     /// The contract with its arguments. A tensor that names a variable that the image lacks is a
     /// parameter here.
     pub io: Cow<'a, IoContract>,
-    /// The variables to fill.
+    /// Variables of the image that tensors of the contract fill.
     pub variables: Vec<GlobalVariable>,
     /// Text that lists the variables that the image lacks, for the message about a wrong number of
     /// arguments.

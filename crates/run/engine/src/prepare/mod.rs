@@ -41,9 +41,9 @@ const EMULATOR_TOOLS: [&str; 2] = ["auto", "emulator"];
 
 /// A job that is ready for a device, and the result of its compilation.
 pub(crate) struct Prepared {
-    /// The candidate's compilation.
+    /// Result of compiling the candidate.
     pub(crate) artifact: CompiledModule,
-    /// Job for the worker.
+    /// Job that a worker will run.
     pub(crate) job: WorkerJob<EvaluatePlan>,
     /// Contains the files that the job names. Dropping it removes them.
     _directory: TempDir,
@@ -58,7 +58,7 @@ impl Prepared {
     }
 }
 
-/// Candidate and reference kernels, compiled.
+/// Results of compiling the candidate and its references.
 #[derive(Clone)]
 pub(crate) struct Compiled {
     pub(crate) candidate: CompiledModule,
@@ -230,7 +230,7 @@ pub(crate) struct Layout {
     pub(crate) directory: TempDir,
     pub(crate) limits: ContractLimits,
     pub(crate) trials: Option<TrialPlan>,
-    /// Disk space for the contract's data.
+    /// Share of the disk space for the contract's data.
     pub(crate) room: RoomShare,
     /// Expected outputs that torch kernels computed.
     pub(crate) computed: ComputedOutputs,
@@ -242,7 +242,7 @@ pub(crate) struct ComputedOutputs {
     /// Files with the raw elements of each output, by name. They contain the elements for the
     /// contract's inputs, then those for the inputs of each seed in `drawn`.
     pub(crate) files: BTreeMap<String, PathBuf>,
-    /// Random seeds, unknown to the kernel.
+    /// Random seeds, which the kernel does not know.
     pub(crate) drawn: Vec<u64>,
 }
 

@@ -144,7 +144,7 @@ fn decided_launch(
     Ok(Launches { first, rest: Vec::new(), program: Some(Box::new(program)) })
 }
 
-/// Returns the kernels with these names.
+/// Returns the kernels of an image that have these names.
 fn kernels_of<'a>(
     artifact: &'a CompiledModule,
     names: &[String],
@@ -174,7 +174,7 @@ struct Binder<'a> {
     arrays: RefCell<Arrays>,
     globals: &'a Globals<'a>,
     path: &'a str,
-    /// Whether each step lists its arguments.
+    /// Whether the contract lists steps, each with its arguments.
     is_list: bool,
 }
 

@@ -33,7 +33,7 @@ struct EmulatorReport {
     findings: Vec<EmulatorFinding>,
 }
 
-/// A finding in the emulator's format.
+/// A finding as the emulator reports it.
 #[derive(Deserialize)]
 struct EmulatorFinding {
     check: String,

@@ -28,7 +28,7 @@ const REPORT_VARIABLE: &str = "WARPGAUGE_EMULATOR_REPORT_FD";
 /// program follow.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Setup {
-    /// The built program.
+    /// Path of the built program.
     pub object: PathBuf,
     /// Path at which the child creates an executable copy of `object`.
     pub program: PathBuf,

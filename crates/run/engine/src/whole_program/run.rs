@@ -48,7 +48,7 @@ const DRIVER: &str = "libcuda.so.1";
 /// The device that a program uses.
 #[derive(Debug, Clone)]
 pub enum ProgramDevice {
-    /// UUID of a GPU.
+    /// A GPU, given by its UUID.
     Gpu(String),
     /// Path of the library that implements the emulated device.
     Emulated(PathBuf),
@@ -59,7 +59,7 @@ pub enum ProgramDevice {
 pub struct WholeProgram {
     /// Path of the warpgauge program, from which the child starts.
     pub server: PathBuf,
-    /// The built program.
+    /// Path of the built program.
     pub object: PathBuf,
     pub arguments: Vec<String>,
     /// Content of the program's standard input.
@@ -89,7 +89,7 @@ pub struct ProgramEnd {
 
 #[derive(Debug, thiserror::Error)]
 pub enum NotRun {
-    /// A file operation failed.
+    /// A file operation of the run failed.
     #[error("cannot {operation} {}", path.display())]
     Files { operation: &'static str, path: PathBuf, source: io::Error },
     /// The child could not become the program.

@@ -49,7 +49,7 @@ pub enum InstallError {
         /// Packages to be installed.
         packages: String,
     },
-    /// pip failed.
+    /// pip failed to install the packages.
     #[error("pip could not install {packages}; {remedy}; it said: {log}")]
     Pip {
         /// Packages to be installed.

@@ -117,7 +117,7 @@ pub(super) fn settle(
     found::remember(fresh, &python, answer).map_err(files("write to", fresh))
 }
 
-/// Removes unneeded files.
+/// Removes files that are not needed to compile for NVIDIA's devices.
 fn prune(fresh: &Path) -> Result<(), InstallError> {
     for name in NOT_NEEDED {
         let path = fresh.join(name);
@@ -185,7 +185,7 @@ fn verify(install: &TritonInstall, temporary: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs the script in `temporary`.
+/// Runs the test script that is in the directory `temporary`.
 fn compiles(install: &TritonInstall, temporary: &Path) -> Result<(), String> {
     let program = ChildProgram::new(&install.python, Environment::Empty)
         .args(["-I", "-B"])

@@ -44,7 +44,7 @@ pub(crate) fn identity(request: &EvaluateRequest, owner: Owner) -> Option<blake3
 pub(crate) enum Look {
     /// The contract has no expectation, so there is nothing to examine.
     Needless,
-    /// The contract was examined before.
+    /// The contract was examined before, with these weaknesses.
     Known(Vec<Weakness>),
     /// The next run must examine the contract.
     Wanted(blake3::Hash),

@@ -48,7 +48,7 @@ const SEALED: u32 = 3;
 /// state between launches. If the request asks for more trials, that number applies.
 const LASTING: u32 = 200;
 
-/// A prepared run with its request.
+/// A run that is ready to be executed, with its request.
 pub(crate) struct Laid {
     pub(crate) request: EvaluateRequest,
     pub(crate) prepared: Prepared,
@@ -74,7 +74,7 @@ pub(crate) fn kept(
     }
 }
 
-/// Runs device code in workers.
+/// Evaluates device code by running it in workers.
 pub(crate) struct DeviceBackend {
     host: Arc<Host>,
     /// Computes expected outputs that are defined in Python.

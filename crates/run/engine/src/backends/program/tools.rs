@@ -12,7 +12,7 @@ use warpgauge_nsight::{ToolFile, ncu, nsys};
 use warpgauge_report::{Availability, TimelineReport};
 use warpgauge_worker::Lease;
 
-/// Results of the tools.
+/// What NVIDIA's tools reported about a program.
 #[derive(Default)]
 pub(super) struct Seen {
     pub timeline: Option<TimelineReport>,

@@ -15,7 +15,7 @@ pub(super) enum Phase {
     Presenting,
     /// Calls of the candidate, from the start message to the answer.
     Executing,
-    /// The reference's calls, and all comparisons.
+    /// The reference's calls, and all comparisons of results.
     Verifying,
     /// Observing calls with a tool.
     Profiling,

@@ -14,7 +14,7 @@ struct SharedBuffer {
     name: String,
     dtype: Dtype,
     shape: Vec<u64>,
-    /// Elements before any call.
+    /// Elements of the buffer before any call.
     before: Vec<u8>,
 }
 

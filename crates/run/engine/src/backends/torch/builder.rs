@@ -101,7 +101,7 @@ impl Serving {
         Self { tasks, told, deadline }
     }
 
-    /// Changes the deadline.
+    /// Changes the deadline up to which the service accepts build requests.
     pub(super) fn until(&self, deadline: Instant) {
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
     }

@@ -35,7 +35,7 @@ const NOT_BESIDE: &str = "the remaining time was too short to time both sides in
 /// inconclusive.
 const SLOWED: f64 = 0.1;
 
-/// One comparison of torch kernels.
+/// A comparison of torch kernels with their reference.
 pub(super) struct TorchSession<'a> {
     backend: &'a TorchBackend,
     job: &'a ActiveOrder<'a>,

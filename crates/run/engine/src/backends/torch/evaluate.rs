@@ -145,7 +145,7 @@ impl TorchBackend {
         Ok(report)
     }
 
-    /// Judges one case with fresh runners.
+    /// Judges one case with newly started runners.
     pub(super) async fn judge_torch(
         &self,
         job: &ActiveOrder<'_>,

@@ -9,7 +9,7 @@ use warpgauge_torch::{RunnerError, RunnerFault};
 pub(super) enum Stage {
     /// Running its module, or constructing its object.
     Load,
-    /// Generating inputs, or a call.
+    /// Generating inputs, or calling the submission.
     Call,
 }
 
@@ -22,7 +22,7 @@ pub(super) enum Blame {
     Unsure,
     /// The process from which runners are forked has ended.
     Parent,
-    /// This machine.
+    /// This machine failed.
     Machine,
 }
 

@@ -24,7 +24,7 @@ use warpgauge_validate::ResolvedTolerance;
 pub(super) struct Judged {
     pub findings: Findings,
     pub timed: Timed,
-    /// Additional observations on a device.
+    /// Results of additional observations on a device.
     pub observed: Observed,
     /// The failure that ended the evaluation, and whether a reference failed.
     pub failed: Option<(Failed, bool)>,
@@ -34,7 +34,7 @@ pub(super) struct Judged {
     pub broken: Option<String>,
 }
 
-/// One evaluation.
+/// An evaluation of a torch kernel that can be run.
 pub(super) struct Judge {
     pub players: Players,
     pub tolerance: Option<Tolerance>,

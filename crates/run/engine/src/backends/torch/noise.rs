@@ -22,7 +22,7 @@ use warpgauge_validate::{
 #[derive(Default)]
 pub(super) struct Noise(BTreeMap<String, OutputNoise>);
 
-/// Samples of one output.
+/// Samples of one output of the references.
 #[derive(Default)]
 struct OutputNoise {
     runs: Vec<(Nudge, Dtype, Vec<u8>)>,

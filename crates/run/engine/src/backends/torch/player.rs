@@ -53,7 +53,7 @@ pub(super) fn submission_for(
     TorchSubmission { given: given.collect(), ..submission(kernel, preferred) }
 }
 
-/// A loaded submission.
+/// A submission that its runner has loaded.
 pub(super) struct Player {
     pub session: RunnerSession,
     pub loaded: LoadedModule,
@@ -62,7 +62,7 @@ pub(super) struct Player {
     timeout: f64,
 }
 
-/// Result of one call.
+/// Results of one call, and the time that it took.
 pub(super) struct Played {
     pub values: Named,
     pub took: Duration,

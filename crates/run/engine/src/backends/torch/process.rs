@@ -14,7 +14,7 @@ use super::gpu::JudgeDevice;
 use crate::error::{self, ExecError};
 use warpgauge_torch::{JudgeConnection, JudgeProcess, NotBegun, RunnerSession};
 
-/// One order to a judge process.
+/// An order that the server sends to a judge process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Order {
     /// Judge a kernel.
@@ -23,7 +23,7 @@ pub(super) enum Order {
     Compute(Box<Computation>),
 }
 
-/// Answer to an order.
+/// A judge process's answer to an order.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
     /// The report, with paired times and flags.

@@ -43,7 +43,7 @@ pub(super) struct Setting {
     pub not_on_gpu: Option<String>,
 }
 
-/// Outcome of a case.
+/// Outcome of judging a torch kernel.
 pub(super) struct Outcome {
     pub judged: Judged,
     entry: Option<String>,
@@ -141,7 +141,7 @@ impl Outcome {
     }
 }
 
-/// Builds the report of a case.
+/// Builds the report of a judged torch kernel.
 pub(super) fn assembled(
     job_id: &str,
     request: &EvaluateRequest,

@@ -63,7 +63,7 @@ pub(super) struct Entered<'a> {
     pub queue: Duration,
     /// Time that the order waited for processes to start.
     pub start: Duration,
-    /// The judge's kernels for the device.
+    /// Image of the judge's kernels, compiled for the device.
     pub image: Option<Kernels>,
     /// Number of hardware queues of the runners' contexts.
     pub queues: Queues,
@@ -221,10 +221,10 @@ fn why_retry(answer: &Result<Answer, JudgeError>) -> Option<&str> {
     }
 }
 
-/// Result of an order.
+/// Result of an order to a judge process.
 pub(super) struct Judged {
     pub answer: Result<Answer, JudgeError>,
-    /// Extensions compiled for the first runner.
+    /// Extensions that were compiled for the first runner.
     pub extensions: Vec<TorchExtension>,
     /// Time until a judge process accepted the order. After a retry it includes the earlier
     /// attempts.
@@ -237,7 +237,7 @@ impl Entered<'_> {
         Self { deadline: deadline(timeout), queue: Duration::ZERO, start: Duration::ZERO, ..self }
     }
 
-    /// Returns `count` fresh runners.
+    /// Returns `count` newly started runners.
     pub(super) async fn runners(&self, count: usize) -> Result<Vec<Runner>, ExecError> {
         let mut runners = Vec::with_capacity(count);
         for _ in 0..count {

@@ -59,7 +59,7 @@ pub(super) struct Clocks {
     pub large: bool,
     /// Time to decrypt a call's inputs and to hash its results, in milliseconds.
     pub overhead_ms: f64,
-    /// Uncertainty of that overhead, in milliseconds.
+    /// Uncertainty of `overhead_ms`, in milliseconds.
     pub resolution_ms: f64,
     /// Whether calls wait for the device, so that their times include work on the host.
     pub waits: bool,

@@ -7,7 +7,7 @@ use warpgauge_validate::{Comparison, Reason, ReasonCode, ResolvedTolerance};
 
 use super::MOST_BYTES;
 
-/// One value of a result.
+/// One value that a call returned.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     /// A tensor or a number, with its elements in C order.

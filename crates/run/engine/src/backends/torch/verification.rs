@@ -46,7 +46,7 @@ pub(super) struct Verification {
     pub found: Findings,
 }
 
-/// Requirements on the results.
+/// Requirements that the results of calls must meet.
 pub(super) struct Rules {
     pub tolerance: Option<Tolerance>,
     /// Whether the results include gradients.
@@ -90,7 +90,7 @@ pub(super) struct Findings {
     pub outputs: Named,
     /// Gradients that only the candidate or only the reference has.
     pub unchecked: Vec<String>,
-    /// Useless kernels that would pass.
+    /// Useless kernels that would pass the verification.
     pub weaknesses: Vec<Weakness>,
     /// Tolerances that later evaluations beside the same reference may reuse.
     pub tolerances: BTreeMap<String, ResolvedTolerance>,

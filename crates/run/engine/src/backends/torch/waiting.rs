@@ -84,7 +84,7 @@ struct Waiting {
     count: u64,
 }
 
-/// An idle process.
+/// An idle process, with the properties of the calls that it can run.
 struct One {
     number: u64,
     terms: Terms,

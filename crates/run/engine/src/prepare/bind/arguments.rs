@@ -14,7 +14,7 @@ use warpgauge_contract::{
 use warpgauge_model::{FailureCode, TexelGrid, TextureLayout};
 use warpgauge_worker::protocol::Argument;
 
-/// An argument to bind.
+/// An argument that is to be bound to a parameter.
 #[derive(Clone)]
 pub(crate) struct Passed<'a> {
     /// Index that error messages show.

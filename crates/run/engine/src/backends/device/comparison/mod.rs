@@ -53,7 +53,7 @@ struct Evaluated {
     counts: Option<BTreeMap<String, u64>>,
 }
 
-/// A kernel after its evaluation.
+/// A kernel of a comparison after its evaluation.
 #[derive(Clone, Copy)]
 struct Side<'a> {
     evaluated: &'a Evaluated,
@@ -270,7 +270,7 @@ impl<'a> DeviceSession<'a> {
         format!("{}-{}-{name}", self.job.id(), self.runs)
     }
 
-    /// Compares each pair of comparable kernels.
+    /// Compares the kernels whose times may be compared, pair by pair.
     async fn pairs(&mut self, reports: &[EvaluateResponse]) -> Vec<Pair> {
         if self.is_same_image || self.lease.device().kind == DeviceKind::Emulator {
             return Vec::new();

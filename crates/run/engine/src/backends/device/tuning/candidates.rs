@@ -26,7 +26,7 @@ pub(super) const MAX_CONFIGURATIONS: usize = 512;
 /// first configuration has already raised the clocks.
 const WARMUP_S: f64 = 0.002;
 
-/// A configuration under trial.
+/// A configuration of a kernel that is being tried.
 pub(super) struct Contender {
     /// The configuration's entry in the tuning report.
     pub shown: TunedConfiguration,
@@ -136,7 +136,7 @@ impl Contender {
         Ok(())
     }
 
-    /// Returns the request of one round.
+    /// Returns the request with which a round runs this configuration.
     fn trial(&self, request: &EvaluateRequest, launches: u32) -> EvaluateRequest {
         let mut trial = request.clone();
         choose(&mut trial.kernel, self.shown.index);

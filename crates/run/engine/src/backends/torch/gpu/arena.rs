@@ -36,7 +36,7 @@ const DIGESTED_BYTES: u64 = 4 << 10;
 /// Maximum number of sets. No batch has more calls.
 const MOST_SETS: u64 = 32;
 
-/// One tensor of a set.
+/// One tensor of a set of arguments.
 struct Slot {
     /// Path among the arguments, such as `[0]`.
     place: String,

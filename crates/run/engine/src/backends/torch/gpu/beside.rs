@@ -35,11 +35,11 @@ pub(in crate::backends::torch) struct SideBySide {
     pub relocates: bool,
 }
 
-/// Result of the paired timing.
+/// Result of timing candidate and reference in turns.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::backends::torch) struct Compared {
     pub comparison: PairedComparison,
-    /// Median times of the calls, milliseconds.
+    /// Median times of the reference's and the candidate's calls, milliseconds.
     pub reference_ms: f64,
     pub candidate_ms: f64,
     /// Uncertainty of the difference of the times, milliseconds.

@@ -41,7 +41,7 @@ pub(in crate::backends::torch) struct Observed {
     pub parameters: Option<TorchParameters>,
 }
 
-/// The calls of one evaluation.
+/// The calls of one evaluation on a device.
 pub(in crate::backends::torch) struct DeviceCalls<'a> {
     pub gpu: &'a Gpu,
     /// Processes of earlier evaluations that may still use the device.

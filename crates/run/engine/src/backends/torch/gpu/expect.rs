@@ -20,7 +20,7 @@ use warpgauge_validate::{Nudge, Reason};
 /// references have the same overhead.
 const TRUSTS: bool = true;
 
-/// Expected results of a batch.
+/// Expected results of a batch of calls, with the references' times.
 pub(super) struct Expected {
     /// Expected results of each call, by the names of outputs.
     pub(super) values: Vec<Named>,

@@ -12,7 +12,7 @@ use warpgauge_torch::{RunnerFault, Scalar, TensorAt, Tree, TreeOf};
 /// Alignment of the copies, bytes.
 const STEP: usize = 512;
 
-/// Copies of one side's results.
+/// Copies of the results of the candidate or of a reference.
 pub(super) struct Shelf {
     /// Index among the judge's shelves; 0 is the candidate's.
     number: usize,

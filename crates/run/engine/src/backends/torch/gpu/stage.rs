@@ -142,7 +142,7 @@ impl Side {
     }
 }
 
-/// Device state of one evaluation.
+/// State of the device during one evaluation.
 pub(super) struct Stage<'a> {
     pub(super) gpu: &'a Gpu,
     pub(super) arena: Arena,

@@ -18,7 +18,7 @@ const WITHIN: Duration = Duration::from_secs(20);
 /// Activity of the device that a runner recorded.
 pub(in crate::backends::torch) struct Traced {
     pub trace: DeviceTrace,
-    /// Number of calls during the recording.
+    /// Number of calls during which activity was recorded.
     pub calls: u32,
     /// Product name of the device.
     pub hardware: String,
