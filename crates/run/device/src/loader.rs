@@ -46,7 +46,7 @@ pub enum LoadError {
         reason: String,
     },
     /// The emulator cannot be opened.
-    #[error("open the emulator {}: {reason}", path.display())]
+    #[error("cannot open the emulator {}: {reason}", path.display())]
     Emulator {
         /// Path of the emulator's library.
         path: PathBuf,
@@ -182,7 +182,7 @@ fn open(choice: &DriverChoice, run_dir: &Path) -> Result<Library, LoadError> {
 fn renamed_copy(path: &Path, run_dir: &Path) -> Result<TempPath, LoadError> {
     let fail = |error: std::io::Error| LoadError::Emulator {
         path: path.to_owned(),
-        reason: format!("copy it to {}: {error}", run_dir.display()),
+        reason: format!("cannot copy it to {}: {error}", run_dir.display()),
     };
     let bytes = std::fs::read(path).map_err(fail)?;
     let renamed = shorten_soname(&bytes, FIRST_CANDIDATE)

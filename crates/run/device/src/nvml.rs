@@ -76,13 +76,13 @@ impl GpuMonitor {
     /// Like [`Self::open`], with a library of a different name.
     pub(super) fn open_in(library: &OsStr, uuid: &str) -> Result<Self, String> {
         let nvml = Nvml::builder().lib_path(library).init();
-        let nvml = nvml.map_err(|error| format!("open {}: {error}", library.display()))?;
+        let nvml = nvml.map_err(|error| format!("cannot open {}: {error}", library.display()))?;
         // CUDA names a GPU and a partition of a GPU in the same way; NVML distinguishes them.
         let part = uuid.replacen("GPU-", "MIG-", 1);
         let uuid = match nvml.device_by_uuid(uuid) {
             Ok(_) => uuid.to_owned(),
             Err(_) if nvml.device_by_uuid(part.as_str()).is_ok() => part,
-            Err(error) => return Err(format!("find {uuid} in NVML: {error}")),
+            Err(error) => return Err(format!("NVML does not find {uuid}: {error}")),
         };
         Ok(Self { nvml, uuid })
     }

@@ -127,8 +127,9 @@ pub(super) fn no_room(job_dir: &Path, log: &str) -> Option<String> {
     let full = rustix::fs::statvfs(job_dir).is_ok_and(|disk| {
         disk.f_bavail.saturating_mul(disk.f_frsize) < LEAST_ROOM_BYTES || disk.f_favail == 0
     });
-    (full && log.contains("No space left on device"))
-        .then(|| format!("there is no room in {} for the compiler's files", job_dir.display()))
+    (full && log.contains("No space left on device")).then(|| {
+        format!("there is not enough disk space in {} for the compiler's files", job_dir.display())
+    })
 }
 
 fn attempt(

@@ -75,7 +75,7 @@ fn run(nvrtc: &Nvrtc, work: &NvrtcWork) -> Outcome {
     if work.lineinfo
         && let Err(error) = std::env::set_current_dir("/")
     {
-        return Outcome::Failed { what: format!("leave the job's directory: {error}") };
+        return Outcome::Failed { what: format!("cannot leave the job's directory: {error}") };
     }
     let mut options = vec![format!("-arch={}", work.arch.value())];
     options.extend(work.include_dirs.iter().map(|dir| format!("-I{}", dir.display())));
