@@ -76,7 +76,8 @@ struct Argument<'a> {
     shape: Option<&'a [u64]>,
     block_shape: Option<&'a [u32]>,
     padding: Option<Padding>,
-    /// For an array of pointers: its length, and the indices of the tensors in it.
+    /// Length of an array of pointers, and the indices of the tensors in it. `None` for other
+    /// arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pointers: Option<(usize, BTreeSet<usize>)>,
 }

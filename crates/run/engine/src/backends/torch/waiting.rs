@@ -70,7 +70,7 @@ impl Seated {
     }
 }
 
-/// All idle processes.
+/// All processes that are idle and wait for another call.
 #[derive(Default)]
 pub(crate) struct WaitingFunctions {
     waiting: Mutex<Waiting>,

@@ -20,14 +20,14 @@ pub(crate) struct Passed<'a> {
     /// Index that error messages show.
     index: usize,
     arg: Cow<'a, ArgSpec>,
-    /// Only for a tensor: its index among the contract's arguments, and the number of elements to
-    /// skip at its beginning.
+    /// Index of the tensor among the contract's arguments, and the number of elements to skip at
+    /// its beginning. `None` if the argument is not a tensor.
     tensor: Option<(usize, u64)>,
-    /// Only for a structure: its fields.
+    /// Fields of the structure. `None` if the argument is not a structure.
     fields: Option<Cow<'a, [StructureField]>>,
-    /// Only for an array of pointers: its entries.
+    /// Entries of the array of pointers. `None` if the argument is not such an array.
     pointers: Option<Cow<'a, [PointerEntry]>>,
-    /// Only for a texture or a surface: the index of its tensor.
+    /// Index of the tensor that a texture or surface accesses. `None` for other arguments.
     object: Option<usize>,
 }
 

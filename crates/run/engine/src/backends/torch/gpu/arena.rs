@@ -59,7 +59,7 @@ pub(super) enum Whose {
     References,
 }
 
-/// Sets of inputs on the device, and the contents that they must have.
+/// Memory on the device with sets of inputs, and the contents that the sets must have.
 pub(super) struct Arena {
     candidates: DeviceBuffer,
     /// Memory for the references' inputs. It is as large as `candidates` if there are references,

@@ -80,7 +80,7 @@ pub(super) enum CallOrder {
 }
 
 impl CallOrder {
-    /// All calls at once, without flushes or events.
+    /// The mode in which all calls are made without flushes or events.
     pub(super) const TOGETHER: Self = Self::Together { flush: 0 };
 
     /// Makes a runner execute its prepared calls. `keys` contains the keys of locked calls.
