@@ -1,19 +1,19 @@
-//! The functions that a GPU approximates.
+//! Functions that a GPU approximates, such as `rsqrt.approx`.
 //!
-//! They are computed in f64 by arithmetic alone and rounded once to f32. The results are thus the same on
-//! every machine, and closer to the true value than any GPU's: within 0.5001 ulp, where the PTX ISA
-//! allows 1 to 2 ulp (`ex2`, `rsqrt`, `rcp`, `sqrt`), 2⁻²² relative (`lg2`), 2⁻²⁰ absolute (`sin`, `cos`)
-//! and 2⁻¹¹ relative (`tanh`).
+//! They are computed in f64 by arithmetic alone and rounded once to f32. The results are thus the
+//! same on every machine, and closer to the true value than any GPU's: within 0.5001 ulp, where the
+//! PTX ISA allows 1 to 2 ulp (`ex2`, `rsqrt`, `rcp`, `sqrt`), 2⁻²² relative (`lg2`), 2⁻²⁰ absolute
+//! (`sin`, `cos`) and 2⁻¹¹ relative (`tanh`).
 
 use std::f64::consts::{LN_2, LOG2_E};
 
-/// `1 / √x`
+/// Returns `1 / √x`.
 #[inline(always)]
 pub(crate) fn rsqrt(x: f32) -> f32 {
     (1.0 / f64::from(x).sqrt()) as f32
 }
 
-/// `a / b` with the result of `div.approx`: zero for the largest divisors.
+/// Returns `a / b` as `div.approx` defines it: zero for the largest divisors.
 #[inline(always)]
 pub(crate) fn div(a: f32, b: f32) -> f32 {
     const LIMIT: f32 = f32::from_bits((127 + 126) << 23);
@@ -28,7 +28,8 @@ pub(crate) fn div(a: f32, b: f32) -> f32 {
     }
 }
 
-/// `ln(2)^n / n!`, the coefficients of `2^x`; the first omitted term is below 2⁻⁴⁷ for |x| ≤ 1/2.
+/// The coefficients of the series of `2^x`: `ln(2)^n / n!`. The first omitted term is below 2⁻⁴⁷
+/// for |x| ≤ 1/2.
 const EXP2: [f64; 12] = {
     let mut c = [1.0; 12];
     let mut n = 1;
@@ -39,7 +40,7 @@ const EXP2: [f64; 12] = {
     c
 };
 
-/// `2^x`, for a result in the range of normal f64 numbers.
+/// Returns `2^x`. The result must be in the range of normal f64 numbers.
 #[inline(always)]
 fn exp2(x: f64) -> f64 {
     // Adding and subtracting 1.5 × 2⁵² rounds to an integer, which is then in the low bits.
@@ -56,7 +57,7 @@ fn exp2(x: f64) -> f64 {
     sum * f64::from_bits(power)
 }
 
-/// `2^x`
+/// Returns `2^x`.
 #[inline(always)]
 pub(crate) fn ex2(x: f32) -> f32 {
     // Beyond these bounds the result is infinite or zero in any case. NaN stays NaN.
@@ -67,7 +68,7 @@ pub(crate) fn ex2(x: f32) -> f32 {
     if x.is_nan() { x } else { v }
 }
 
-/// `log2 x`
+/// Returns `log2 x`.
 pub(crate) fn lg2(x: f32) -> f32 {
     if x.is_nan() || x < 0.0 {
         return f32::NAN;
@@ -95,7 +96,7 @@ pub(crate) fn lg2(x: f32) -> f32 {
     (exponent as f64 + 2.0 * t * sum * LOG2_E) as f32
 }
 
-/// Sine and cosine of |x| ≤ π/4 by their series.
+/// Returns sine and cosine of |x| ≤ π/4, computed by their series.
 fn sin_cos_small(x: f64) -> (f64, f64) {
     let x2 = x * x;
     let (mut s, mut c) = (0.0, 0.0);
@@ -107,8 +108,8 @@ fn sin_cos_small(x: f64) -> (f64, f64) {
     (s * x, c)
 }
 
-/// Sine and cosine. The argument is reduced by π/2 in parts, which is exact up to 2³⁰. A GPU is
-/// accurate only for much smaller arguments.
+/// Returns sine and cosine of `x`. The argument is reduced by π/2 in parts, which is exact up to
+/// 2³⁰. A GPU is accurate only for much smaller arguments.
 fn sin_cos(x: f32) -> (f64, f64) {
     const HIGH: f64 = 1.570_796_251_296_997;
     const LOW: f64 = 7.549_789_415_861_596e-8;
@@ -124,7 +125,7 @@ fn sin_cos(x: f32) -> (f64, f64) {
     }
 }
 
-/// `sin x`
+/// Returns `sin x`.
 pub(crate) fn sin(x: f32) -> f32 {
     if x == 0.0 {
         // Keeps the sign.
@@ -133,12 +134,12 @@ pub(crate) fn sin(x: f32) -> f32 {
     if x.is_finite() { sin_cos(x).0 as f32 } else { f32::NAN }
 }
 
-/// `cos x`
+/// Returns `cos x`.
 pub(crate) fn cos(x: f32) -> f32 {
     if x.is_finite() { sin_cos(x).1 as f32 } else { f32::NAN }
 }
 
-/// `tanh x`
+/// Returns `tanh x`.
 pub(crate) fn tanh(x: f32) -> f32 {
     if x.is_nan() || x == 0.0 {
         return x;

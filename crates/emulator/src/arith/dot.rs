@@ -6,7 +6,7 @@
 //! after [`FRACTION`] fraction bits. Their sum is truncated to the 24 significant bits of f32. The
 //! exponent of a product is the sum of the exponents of its factors.
 
-/// Number of fraction bits that are kept: the 23 of f32 and two more.
+/// Number of fraction bits to which terms are truncated: the 23 bits of f32 and two more.
 pub(crate) const FRACTION: i32 = 25;
 /// Number of significant bits of f32.
 const DIGITS: u32 = 24;
@@ -50,8 +50,8 @@ pub(crate) fn dot(x: &[f64], y: &[f64], c: f64) -> Option<f64> {
 }
 
 /// Returns the sum of products of 8-bit floats, which the hardware converts to f16. It consists of
-/// two partial sums: one of the first two and one of the last two elements of every four. Each is
-/// rounded by `round`; the addend comes last.
+/// two partial sums: one of the first two and one of the last two elements of every four. `round`
+/// rounds each partial sum. The addend is added last.
 pub(crate) fn eight(x: &[f64], y: &[f64], c: f64, round: impl Fn(f64) -> f64) -> f64 {
     let mut sum = 0.0;
     for half in 0..2 {

@@ -7,7 +7,7 @@
 
 use super::soft::{BF16, F32, F64, Format, Round, TF32};
 
-/// The f64 NaN of an invalid operation: 0 × ∞, ∞ − ∞, 0 / 0, √−1.
+/// The f64 NaN that an invalid operation returns: 0 × ∞, ∞ − ∞, 0 / 0 or √−1.
 pub(crate) const INVALID: u64 = 0xfff8_0000_0000_0000;
 
 #[inline(always)]
@@ -20,15 +20,15 @@ pub(crate) fn quiet(v: u64) -> u64 {
     v | 1 << 51
 }
 
-/// Returns an f64 result of an operation with one operand. If the result is NaN, returns the NaN
-/// that a GPU returns.
+/// Returns the f64 result of an operation with one operand. Replaces a NaN by the NaN that a GPU
+/// returns.
 #[inline(always)]
 pub(crate) fn one(v: u64, a: u64) -> u64 {
     let nan = if is(a) { quiet(a) } else { INVALID };
     if is(v) { nan } else { v }
 }
 
-/// Like [`one`] for two operands; the NaN `b` takes precedence over `a`.
+/// Like [`one`] for two operands. A NaN `b` takes precedence over a NaN `a`.
 #[inline(always)]
 pub(crate) fn two(v: u64, a: u64, b: u64) -> u64 {
     one(v, if is(b) { b } else { a })
@@ -41,7 +41,7 @@ pub(crate) fn three(v: u64, a: u64, b: u64, c: u64) -> u64 {
     one(v, if is(b) { b } else { last })
 }
 
-/// Modifiers of a conversion.
+/// Modifiers of a conversion that affect a NaN.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Conversion {
     pub(crate) round: Round,
@@ -60,7 +60,7 @@ pub(crate) fn convert(from: Format, to: Format, how: Conversion, v: u64) -> u64 
         return v << 16;
     }
     if to == TF32 {
-        // Rounding to nearest, ties away from zero, only looks at the bits.
+        // Rounding to nearest, ties away from zero, keeps the upper bits of a NaN.
         return if how.round == Round::Rna { v & 0xffff_e000 } else { 0x7fff_e000 };
     }
     if from != F64 && to != F64 {

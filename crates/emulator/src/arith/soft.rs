@@ -7,20 +7,20 @@
 /// A rounding mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Round {
-    /// To nearest, ties to even.
+    /// Rounds to nearest, ties to even.
     #[default]
     Rn,
-    /// Toward zero.
+    /// Rounds toward zero.
     Rz,
-    /// Down.
+    /// Rounds toward negative infinity.
     Rm,
-    /// Up.
+    /// Rounds toward positive infinity.
     Rp,
-    /// To nearest, ties away from zero.
+    /// Rounds to nearest, ties away from zero.
     Rna,
 }
 
-/// A binary interchange format.
+/// A binary floating-point format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Format {
     /// Number of stored bits of the significand.
@@ -44,12 +44,12 @@ impl Format {
         1 << (self.man + self.exp)
     }
 
-    /// Positive infinity.
+    /// Returns positive infinity in this format.
     pub(crate) fn inf(self) -> u64 {
         ((1 << self.exp) - 1) << self.man
     }
 
-    /// Returns the NaN of GPU arithmetic: all bits set except the sign; for f64 the quiet NaN.
+    /// Returns the NaN of GPU arithmetic: all bits set except the sign, or for f64 the quiet NaN.
     pub(crate) fn nan(self) -> u64 {
         if self == F64 { 0x7ff8_0000_0000_0000 } else { self.sign() - 1 }
     }
@@ -109,8 +109,8 @@ fn shift_out(man: u128, n: u32) -> (u128, bool, bool) {
     }
 }
 
-/// Rounds `±(man × 2^exp)` to format `f`. With `sticky` the magnitude is larger by less than one
-/// unit.
+/// Rounds `±(man × 2^exp)` to format `f`. If `sticky` is set, the magnitude is larger by less than
+/// one unit.
 pub(crate) fn pack(f: Format, r: Round, neg: bool, man: u128, exp: i32, sticky: bool) -> u64 {
     let sign = if neg { f.sign() } else { 0 };
     if man == 0 {
@@ -188,7 +188,7 @@ fn add_scaled(
     if lost { pack(f, r, nx, diff - 1, ex, true) } else { pack(f, r, nx, diff, ex, false) }
 }
 
-/// `a × b + c`.
+/// Returns `a × b + c`, rounded once.
 pub(crate) fn fma(f: Format, r: Round, a: u64, b: u64, c: u64) -> u64 {
     let (a, b, c) = (unpack(f, a), unpack(f, b), unpack(f, c));
     let product = match product(a, b) {
@@ -228,13 +228,13 @@ fn product(a: Value, b: Value) -> Value {
     }
 }
 
-/// `a + b`.
+/// Returns `a + b`.
 pub(crate) fn add(f: Format, r: Round, a: u64, b: u64) -> u64 {
     let one = (f.bias() as u64) << f.man;
     fma(f, r, a, one, b)
 }
 
-/// `a × b`.
+/// Returns `a × b`.
 pub(crate) fn mul(f: Format, r: Round, a: u64, b: u64) -> u64 {
     match product(unpack(f, a), unpack(f, b)) {
         Value::Nan => f.nan(),
@@ -243,7 +243,7 @@ pub(crate) fn mul(f: Format, r: Round, a: u64, b: u64) -> u64 {
     }
 }
 
-/// `a ÷ b`.
+/// Returns `a ÷ b`.
 pub(crate) fn div(f: Format, r: Round, a: u64, b: u64) -> u64 {
     match (unpack(f, a), unpack(f, b)) {
         (Value::Nan, _) | (_, Value::Nan) | (Value::Inf { .. }, Value::Inf { .. }) => f.nan(),
@@ -264,7 +264,7 @@ pub(crate) fn div(f: Format, r: Round, a: u64, b: u64) -> u64 {
     }
 }
 
-/// The square root of `a`.
+/// Returns the square root of `a`.
 pub(crate) fn sqrt(f: Format, r: Round, a: u64) -> u64 {
     match unpack(f, a) {
         Value::Nan | Value::Inf { neg: true } => f.nan(),
@@ -295,7 +295,7 @@ pub(crate) fn from_int(to: Format, r: Round, neg: bool, magnitude: u128) -> u64 
     pack(to, r, neg && magnitude != 0, magnitude, 0, false)
 }
 
-/// Rounds `bits` to an integer. Values beyond i128 saturate. Returns `None` for NaN.
+/// Rounds `bits` to an integer. Values beyond i128 saturate. Returns `None` for a NaN.
 pub(crate) fn to_int(f: Format, r: Round, bits: u64) -> Option<i128> {
     match unpack(f, bits) {
         Value::Nan => None,

@@ -54,11 +54,11 @@ fn check_shape(f: &Function, cfg: &LaunchConfig, params: &[u8]) -> Result<(), St
     Ok(())
 }
 
-/// Size of the workspace of a cooperative launch, in bytes.
+/// Size of the memory that a cooperative launch reserves for its grid barrier, bytes.
 const WORKSPACE: u32 = 256;
 
-/// Memory in which cooperative groups keep the barrier of the grid. The first word holds its size,
-/// the second the number of arrivals.
+/// Memory in which cooperative groups keep the state of the grid barrier. The first word holds the
+/// size of this memory, the second the number of arrivals.
 struct Workspace<'a> {
     memory: &'a Memory,
     va: u64,

@@ -13,7 +13,7 @@ use crate::driver::state::stream::{Stream, stream};
 use crate::driver::state::task::Task;
 use crate::memory::AllocKind;
 
-/// `CU_MEMHOSTALLOC_PORTABLE`, `_DEVICEMAP`, `_WRITECOMBINED`.
+/// Values of `CU_MEMHOSTALLOC_PORTABLE`, `_DEVICEMAP` and `_WRITECOMBINED`.
 const HOST_FLAGS: c_uint = 7;
 /// `CU_MEMHOSTREGISTER_PORTABLE`, `_DEVICEMAP`, `_READ_ONLY`; not `_IOMEMORY` (4).
 const REGISTER_FLAGS: c_uint = 1 | 2 | 8;
@@ -45,7 +45,7 @@ pub fn allocate(bytes: usize, kind: Kind, flags: u32, pool: Handle) -> Res<u64> 
     }
 }
 
-/// Releases an allocation after the work that may use it is done.
+/// Releases an allocation after the work that may use it has finished.
 fn free(base: u64, kinds: &[Kind]) -> Res {
     let context = current()?;
     let ledger = &registry()?.ledger;
@@ -55,7 +55,7 @@ fn free(base: u64, kinds: &[Kind]) -> Res {
     ledger.release(base)
 }
 
-/// `cuMemAllocAsync`: any stream may use the address at once, because the memory is new.
+/// Implements `cuMemAllocAsync`: any stream may use the address at once, because the memory is new.
 fn allocate_in_order(out: Out<Address>, bytes: usize, pool: Handle, stream: &Stream) -> Res {
     out.required()?;
     let pool_device = registry()?.pools.get(pool)?.device;

@@ -116,7 +116,8 @@ api! {
         if src.ordinal == dst.ordinal {
             return Err(Code::INVALID_DEVICE);
         }
-        // 1: performance rank (all links are alike), 2: access, 3: native atomics, 4: arrays.
+        // Attribute 1: performance rank (all links are alike), 2: access, 3: native atomics, 4:
+        // arrays.
         out.set(match attribute {
             1 | 4 => 0,
             2 | 3 => 1,

@@ -17,13 +17,13 @@ use crate::driver::state::stream::stream;
 use crate::driver::state::task::Task;
 use crate::exec::LaunchConfig;
 
-/// `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH`, `_UPLOAD`, `_DEVICE_LAUNCH`,
+/// Values of `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH`, `_UPLOAD`, `_DEVICE_LAUNCH` and
 /// `_USE_NODE_PRIORITY`.
 const AUTO_FREE: u64 = 1;
 const UPLOAD: u64 = 2;
 const DEVICE_LAUNCH: u64 = 4;
 const ALL_FLAGS: u64 = 15;
-/// `CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED`.
+/// Value of `CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED`.
 const TOPOLOGY_CHANGED: c_uint = 2;
 
 fn graph(handle: Handle) -> Res<Arc<Graph>> {
@@ -346,7 +346,7 @@ api! {
     }
 }
 
-/// `CUDA_HOST_NODE_PARAMS`.
+/// The C structure `CUDA_HOST_NODE_PARAMS`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct HostNodeParams {

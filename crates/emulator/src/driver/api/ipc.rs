@@ -20,17 +20,18 @@ use crate::driver::state::registry::registry;
 use crate::driver::state::segment::{Content, Name, made_here};
 use crate::driver::state::signal::{self, Shared};
 
-/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`.
+/// Value of `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`.
 const LAZY_PEER: c_uint = 1;
 
-/// Content of a handle.
+/// Content of an inter-process handle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Ticket {
     name: Name,
     bytes: u64,
 }
 
-/// First bytes of every handle. They distinguish handles of this driver from other data.
+/// Returns the first bytes of every handle. They distinguish handles of this driver from other
+/// data.
 fn magic(content: Content) -> [u8; 8] {
     match content {
         Content::Memory => *b"wgipcmem",
@@ -90,7 +91,7 @@ fn import(handle: &Bytes<64>) -> Res<u64> {
 }
 
 /// Ends one use of imported memory, in any context. The last use waits for work that may access the
-/// memory, and releases it.
+/// memory, and then releases the memory.
 fn close(base: Address) -> Res {
     let own = current()?;
     let ledger = &registry()?.ledger;

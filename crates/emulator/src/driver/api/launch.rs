@@ -33,7 +33,7 @@ fn cooperative(attributes: &[LaunchAttribute]) -> Res<bool> {
                     format!("thread block clusters of {x} × {y} × {z} blocks are not supported");
                 return Err(lacks(&text));
             }
-            // Events that fire within a launch, and device-side graph updates.
+            // Attributes for events that fire within a launch, and for device-side graph updates.
             7 | 12 | 13 => {
                 return Err(lacks(&format!("launch attribute {} is not supported", attribute.id)));
             }

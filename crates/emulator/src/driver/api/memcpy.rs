@@ -26,20 +26,20 @@ fn peer(dst: (u64, Handle), src: (u64, Handle), bytes: usize, stream: Handle, wa
     flat((dst.0, Claim::Device), (src.0, Claim::Device), bytes, stream, wait)
 }
 
-/// One end of a copy of rows and layers, as the C structure describes it.
+/// One end of a copy of rows and layers, in the fields of the C structure.
 struct End {
     kind: c_uint,
     host: usize,
     device: Address,
     array: Handle,
-    /// Offset of the copied region: bytes, rows and layers.
+    /// Offset of the copied region in bytes, rows and layers.
     at: [usize; 3],
     pitch: usize,
     /// Number of rows per layer; 0 means the number of copied rows.
     rows: usize,
 }
 
-/// `CU_MEMORYTYPE_HOST`, `_DEVICE`, `_ARRAY`, `_UNIFIED`.
+/// Values of `CU_MEMORYTYPE_HOST`, `_DEVICE`, `_ARRAY` and `_UNIFIED`.
 const HOST: c_uint = 1;
 const DEVICE: c_uint = 2;
 const ARRAY: c_uint = 3;
@@ -68,7 +68,7 @@ impl End {
     }
 }
 
-/// Returns the side of a transfer that lies in an array.
+/// Returns a transfer's side that is in an array.
 pub fn in_array(array: Handle, at: [u64; 3], size: [u64; 3]) -> Res<Side> {
     let array = registry()?.arrays.get(array)?;
     let [_, height, depth] = array.texels.extents;
@@ -132,8 +132,8 @@ fn transfer_2d(copy: &Memcpy2D) -> Res<Transfer> {
     })
 }
 
-/// Copies `bytes` bytes between memory and the first row of an array from an offset on, or between
-/// two arrays.
+/// Copies `bytes` bytes between memory and the first row of an array, or between the first rows of
+/// two arrays, from an offset on.
 fn row(dst: RowEnd, src: RowEnd, bytes: usize, handle: Handle, wait: bool) -> Res {
     let size = [bytes as u64, 1, 1];
     let side = |end: RowEnd| match end {
@@ -152,14 +152,15 @@ enum RowEnd {
     Array(Handle, usize),
 }
 
-/// Returns the fill of a memset call.
+/// Converts the arguments of a memset call to a fill.
 pub fn fill(dst: Address, value: u32, element: u8, size: [usize; 2], pitch: usize) -> Fill {
     let [width, height] = size.map(|count| count as u64);
     let pattern = value.to_le_bytes();
     Fill { dst, pattern, element, width, height, pitch: pitch as u64 }
 }
 
-/// Queues a memset. Memsets of device memory do not wait, even those without `Async` in their name.
+/// Queues a memset. The call does not wait for memsets of device memory, even without `Async` in
+/// its name.
 fn set(fill: Fill, handle: Handle) -> Res {
     fill.submit(&*stream(handle)?)
 }

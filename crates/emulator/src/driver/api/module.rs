@@ -17,7 +17,7 @@ fn names(module: Handle) -> Res<Vec<String>> {
     Ok(entry.module.functions().map(str::to_owned).collect())
 }
 
-/// Loads an image from a pointer.
+/// Loads the image at a pointer and returns the handle of the module.
 fn load_at(out: Out<Handle>, image: *const c_void, jit: &Jit) -> Res {
     out.required()?;
     let context = current()?;

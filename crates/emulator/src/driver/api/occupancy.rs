@@ -23,8 +23,8 @@ fn active(out: Out<c_int>, handle: Handle, block: c_int, dynamic: usize, flags: 
     out.set(blocks_per_sm(&arch(&entry)?, &entry.function, threads, dynamic as u64) as c_int)
 }
 
-/// Returns the largest block size, a multiple of the warp size, that keeps the most threads
-/// resident.
+/// Returns the block size that keeps the most threads resident: the largest such multiple of the
+/// warp size.
 fn potential(
     grid: Out<c_int>,
     block: Out<c_int>,

@@ -10,11 +10,11 @@ use crate::driver::state::ledger::{Block, Kind};
 use crate::driver::state::registry::registry;
 use crate::memory::AllocKind;
 
-/// `CU_MEMORYTYPE_HOST` and `CU_MEMORYTYPE_DEVICE`.
+/// Values of `CU_MEMORYTYPE_HOST` and `CU_MEMORYTYPE_DEVICE`.
 const HOST: u64 = 1;
 const DEVICE: u64 = 2;
 
-/// Returns whether `cuIpcGetMemHandle` accepts a block.
+/// Returns whether `cuIpcGetMemHandle` accepts an allocation.
 pub fn exportable(block: Block) -> bool {
     block.kind == Kind::Device && block.pool == 0
 }

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::{Out, Text, api};
 
-/// `CUdriverProcAddressQueryResult`.
+/// Value of `CUdriverProcAddressQueryResult`.
 const FOUND: c_uint = 0;
 const NOT_FOUND: c_uint = 1;
 const TOO_OLD: c_uint = 2;
@@ -15,7 +15,7 @@ const TOO_OLD: c_uint = 2;
 /// Suffixes of the versions of a function, newest first.
 const SUFFIXES: [&str; 4] = ["_v4", "_v3", "_v2", ""];
 
-/// The CUDA versions that introduced a version of a function, for callers that request an older
+/// The CUDA version that introduced each version of a function, for callers that request an older
 /// CUDA version. All other functions are unchanged since before CUDA 11.
 const SINCE: &[(&str, c_int)] = &[
     ("cuCtxCreate_v3", 11040),
@@ -49,7 +49,7 @@ fn own_library() -> *mut c_void {
         if unsafe { libc::dladdr(inside as *const c_void, &mut info) } == 0 {
             return 0;
         }
-        // SAFETY: the name belongs to the loader and stays; nothing new is loaded.
+        // SAFETY: the name belongs to the loader and remains valid; no library is loaded.
         unsafe { libc::dlopen(info.dli_fname, libc::RTLD_NOLOAD | libc::RTLD_LAZY) as usize }
     }) as *mut c_void
 }
@@ -66,7 +66,7 @@ fn exported(name: &str) -> *mut c_void {
     unsafe { libc::dlsym(library, name.as_ptr()) }
 }
 
-/// Returns the newest version of a function that `version` of CUDA contains.
+/// Returns the newest version of a function that exists in CUDA `version`.
 fn find(symbol: &str, version: c_int) -> (*mut c_void, c_uint) {
     let mut status = NOT_FOUND;
     if !symbol.starts_with("cu") {

@@ -12,7 +12,7 @@ use crate::driver::state::registry::{fresh, registry};
 use crate::driver::state::stream::{GREATEST_PRIORITY, LEAST_PRIORITY, Role, stream};
 use crate::driver::state::task::Task;
 
-/// `CU_STREAM_NON_BLOCKING`.
+/// Value of `CU_STREAM_NON_BLOCKING`.
 const NON_BLOCKING: c_uint = 1;
 
 fn create(out: Out<Handle>, flags: c_uint, priority: c_int) -> Res {
@@ -42,7 +42,7 @@ api! {
         let table = &registry()?.streams;
         let stream = table.get(handle)?;
         stream.forbid_capture()?;
-        // Queued work continues. The thread ends after it.
+        // Queued work continues, and then the stream's thread ends.
         table.remove(handle)?;
         stream.queue.core.check()
     }

@@ -9,12 +9,12 @@ use crate::driver::state::array::texel;
 use crate::driver::state::registry::{fresh, registry};
 use crate::memory::{AddressMode, TexelObject, TexelType, Texels, Texture};
 
-/// `CU_RESOURCE_TYPE_ARRAY`, `_LINEAR`, `_PITCH2D`.
+/// Values of `CU_RESOURCE_TYPE_ARRAY`, `_LINEAR` and `_PITCH2D`.
 const ARRAY: c_uint = 0;
 const LINEAR: c_uint = 2;
 const PITCHED: c_uint = 3;
 
-/// `CU_TRSF_READ_AS_INTEGER`, `_NORMALIZED_COORDINATES`.
+/// Values of `CU_TRSF_READ_AS_INTEGER` and `_NORMALIZED_COORDINATES`.
 const AS_INTEGER: c_uint = 1;
 const NORMALIZED: c_uint = 2;
 
@@ -22,7 +22,7 @@ const NORMALIZED: c_uint = 2;
 const ALIGNMENT: u64 = 512;
 const PITCH_ALIGNMENT: usize = 32;
 
-/// Maximum extents of linear and of pitched memory.
+/// Maximum extents of textures of linear and of pitched memory.
 const MAX_LINEAR: u64 = 1 << 28;
 const MAX_PITCHED: (usize, usize) = (131_072, 65_000);
 
@@ -36,7 +36,7 @@ fn mode(mode: c_uint) -> Res<AddressMode> {
     })
 }
 
-/// Returns the texels of linear or pitched memory. Applies the checks of the real driver.
+/// Returns the texels of linear or pitched memory, after the checks of the real driver.
 fn in_memory(resource: &ResourceDesc) -> Res<Texels> {
     let (texel, channels) = (texel(resource.format)?, resource.channels);
     if !matches!(channels, 1 | 2 | 4) || !resource.address.is_multiple_of(ALIGNMENT) {
@@ -76,12 +76,12 @@ fn in_memory(resource: &ResourceDesc) -> Res<Texels> {
         dims,
         layered: false,
         extents,
-        // There is one slice.
+        // Pitched memory has one slice.
         pitches: [pitch, 0],
     })
 }
 
-/// Converts the C structures of a texture. Applies the checks of the real driver.
+/// Converts the C structures of a texture, after the checks of the real driver.
 fn described(resource: &ResourceDesc, how: &TextureDesc) -> Res<Texture> {
     let is_known = matches!(resource.kind, ARRAY | LINEAR | PITCHED);
     if !is_known

@@ -7,19 +7,19 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use super::entry::In;
 
-/// Any opaque handle (`CUcontext`, `CUstream`, …): a key into a table, 0 for null.
+/// Any opaque handle (`CUcontext`, `CUstream`, …): a key into a table; 0 means null.
 pub type Handle = usize;
 /// A device ordinal (`CUdevice`).
 pub type Device = c_int;
 /// A device address (`CUdeviceptr`).
 pub type Address = u64;
 
-/// `CUuuid`, `CUipcMemHandle`: opaque bytes.
+/// The opaque bytes of `CUuuid` and `CUipcMemHandle`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Bytes<const N: usize>(pub [u8; N]);
 
-/// `CUctxCreateParams`.
+/// The C structure `CUctxCreateParams`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CtxCreateParams {
@@ -28,7 +28,7 @@ pub struct CtxCreateParams {
     pub cig: *mut c_void,
 }
 
-/// `CUdevprop`.
+/// The C structure `CUdevprop`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct DevProp {
@@ -44,7 +44,7 @@ pub struct DevProp {
     pub texture_align: c_int,
 }
 
-/// `CUlaunchConfig`.
+/// The C structure `CUlaunchConfig`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct LaunchConfigC {
@@ -56,7 +56,7 @@ pub struct LaunchConfigC {
     pub attribute_count: c_uint,
 }
 
-/// `CUlaunchAttribute`: the value is a union of at most 64 bytes.
+/// The C structure `CUlaunchAttribute`. Its value is a union of at most 64 bytes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct LaunchAttribute {
@@ -65,12 +65,12 @@ pub struct LaunchAttribute {
     pub value: LaunchValue,
 }
 
-/// `CUlaunchAttributeValue`, as the words that its integer members overlay.
+/// The C union `CUlaunchAttributeValue`, as the words that its integer members overlay.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 pub struct LaunchValue(pub [c_uint; 16]);
 
-/// `CUDA_MEMCPY2D`.
+/// The C structure `CUDA_MEMCPY2D`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Memcpy2D {
@@ -92,7 +92,7 @@ pub struct Memcpy2D {
     pub height: usize,
 }
 
-/// `CUDA_MEMCPY3D`.
+/// The C structure `CUDA_MEMCPY3D`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct Memcpy3D {
@@ -123,7 +123,7 @@ pub struct Memcpy3D {
     pub depth: usize,
 }
 
-/// `CUDA_KERNEL_NODE_PARAMS` (version 2).
+/// The C structure `CUDA_KERNEL_NODE_PARAMS` (version 2).
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct KernelNodeParams {
@@ -137,7 +137,7 @@ pub struct KernelNodeParams {
     pub context: Handle,
 }
 
-/// `CUDA_MEMSET_NODE_PARAMS`.
+/// The C structure `CUDA_MEMSET_NODE_PARAMS`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct MemsetNodeParams {
@@ -149,7 +149,7 @@ pub struct MemsetNodeParams {
     pub height: usize,
 }
 
-/// `CUmemLocation`.
+/// The C structure `CUmemLocation`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Location {
@@ -158,11 +158,11 @@ pub struct Location {
 }
 
 impl Location {
-    /// `CU_MEM_LOCATION_TYPE_DEVICE`.
+    /// Value of `CU_MEM_LOCATION_TYPE_DEVICE`.
     pub const DEVICE: c_uint = 1;
 }
 
-/// `CUmemPoolProps`.
+/// The C structure `CUmemPoolProps`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct PoolProps {
@@ -175,7 +175,7 @@ pub struct PoolProps {
     pub reserved: [u8; 54],
 }
 
-/// `CUmemAccessDesc`.
+/// The C structure `CUmemAccessDesc`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct AccessDesc {
@@ -183,7 +183,7 @@ pub struct AccessDesc {
     pub flags: c_uint,
 }
 
-/// `CUDA_GRAPH_INSTANTIATE_PARAMS`.
+/// The C structure `CUDA_GRAPH_INSTANTIATE_PARAMS`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct InstantiateParams {
@@ -193,7 +193,7 @@ pub struct InstantiateParams {
     pub result: c_uint,
 }
 
-/// `CUgraphExecUpdateResultInfo`.
+/// The C structure `CUgraphExecUpdateResultInfo`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct UpdateInfo {
@@ -202,7 +202,7 @@ pub struct UpdateInfo {
     pub error_from: Handle,
 }
 
-/// `CUDA_ARRAY_DESCRIPTOR`.
+/// The C structure `CUDA_ARRAY_DESCRIPTOR`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ArrayDesc {
@@ -212,7 +212,7 @@ pub struct ArrayDesc {
     pub channels: c_uint,
 }
 
-/// `CUDA_ARRAY3D_DESCRIPTOR`.
+/// The C structure `CUDA_ARRAY3D_DESCRIPTOR`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ArrayDesc3D {
@@ -224,8 +224,8 @@ pub struct ArrayDesc3D {
     pub flags: c_uint,
 }
 
-/// `CUDA_RESOURCE_DESC`, with the members of its union that linear and pitched memory share. The
-/// first of them is also the handle of an array.
+/// The C structure `CUDA_RESOURCE_DESC`, with the members of its union that linear and pitched
+/// memory share. The first of them is also the handle of an array.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ResourceDesc {
@@ -233,7 +233,7 @@ pub struct ResourceDesc {
     pub address: Address,
     pub format: c_uint,
     pub channels: c_uint,
-    /// Bytes of linear memory, or texels per row of pitched memory.
+    /// Size of linear memory in bytes, or texels per row of pitched memory.
     pub width: usize,
     pub height: usize,
     pub pitch: usize,
@@ -242,13 +242,13 @@ pub struct ResourceDesc {
 }
 
 impl ResourceDesc {
-    /// Returns the handle, if the resource is an array.
+    /// Returns the handle of the array, if the resource is an array.
     pub fn array(&self) -> Handle {
         self.address as Handle
     }
 }
 
-/// `CUDA_TEXTURE_DESC`.
+/// The C structure `CUDA_TEXTURE_DESC`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct TextureDesc {
@@ -262,9 +262,9 @@ pub struct TextureDesc {
     pub reserved: [c_int; 12],
 }
 
-/// `CUhostFn`.
+/// The C function type `CUhostFn`.
 pub type HostFn = Option<unsafe extern "C" fn(*mut c_void)>;
-/// `CUstreamCallback`.
+/// The C function type `CUstreamCallback`.
 pub type StreamCallback = Option<unsafe extern "C" fn(Handle, u32, *mut c_void)>;
-/// `CUoccupancyB2DSize`.
+/// The C function type `CUoccupancyB2DSize`.
 pub type BlockToShared = Option<unsafe extern "C" fn(c_int) -> usize>;

@@ -18,7 +18,7 @@ macro_rules! codes {
             $(pub const $ident: Code = Code($value);)*
         }
 
-        /// `(code, name, text)`, ascending by code.
+        /// The code, name and text of each status, ascending by code.
         static TABLE: &[(u32, &CStr, &CStr)] = &[$(($value, $name, $text),)*];
     };
 }

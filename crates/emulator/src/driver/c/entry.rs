@@ -33,7 +33,8 @@ pub fn message(panic: &Box<dyn Any + Send>) -> &str {
         .unwrap_or("a panic without a text")
 }
 
-/// Declares exported driver functions: C name, C arguments, body returning `Res`.
+/// Declares exported driver functions. Each has a C name, C arguments, and a body that returns
+/// `Res`.
 macro_rules! api {
     ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {$(
         $(#[$meta])*
@@ -80,7 +81,7 @@ impl<T: Copy> Out<T> {
         self.0.is_null()
     }
 
-    /// Stores the result. A null pointer is an error of the caller.
+    /// Stores the result. Returns an error if the caller passed a null pointer.
     pub fn set(self, value: T) -> Res {
         if self.0.is_null() {
             return Err(Code::INVALID_VALUE);
@@ -98,12 +99,13 @@ impl<T: Copy> Out<T> {
         }
     }
 
-    /// Fails before anything is created if `set` would fail later.
+    /// Returns an error if `set` would fail, so that a function can check this before it creates an
+    /// object.
     pub fn required(self) -> Res {
         if self.0.is_null() { Err(Code::INVALID_VALUE) } else { Ok(()) }
     }
 
-    /// Stores up to `room` values.
+    /// Stores at most `room` values.
     pub fn fill(self, room: usize, values: impl IntoIterator<Item = T>) -> Res {
         if room > 0 {
             self.required()?;
@@ -126,13 +128,13 @@ impl<T: Copy> Out<T> {
 
     /// Returns an output whose address the caller passed as a number, in an untyped array.
     ///
-    /// # Safety
-    /// By the C contract of the function this argument is such an address.
+    /// # Safety By the C contract of the function this number is the address of a `T`, or null.
     pub unsafe fn from_address(address: usize) -> Self {
         Out(address as *mut T)
     }
 
-    /// Reads the value that the caller stored there, for an in-out argument.
+    /// Returns the value that the caller stored there, for an argument that is both input and
+    /// output.
     pub fn get(self) -> Res<T> {
         In(self.0.cast_const()).get()
     }
@@ -145,7 +147,7 @@ impl From<Out<u64>> for Out<u32> {
     }
 }
 
-/// A pointer through which a function receives `T`s.
+/// A pointer through which a function receives values of type `T`.
 #[repr(transparent)]
 pub struct In<T>(*const T);
 
@@ -170,7 +172,7 @@ impl<T: Copy> In<T> {
         Ok(unsafe { self.0.read_unaligned() })
     }
 
-    /// Returns a null argument.
+    /// Returns a null pointer argument.
     pub fn null() -> Self {
         In(std::ptr::null())
     }
@@ -210,7 +212,7 @@ const MAX_LIST: usize = 1 << 20;
 pub struct Text(*const c_char);
 
 impl Text {
-    /// Returns the string, which must be UTF-8. Names and paths of this API are.
+    /// Returns the string. Names and paths in this API must be UTF-8.
     pub fn get(self) -> Res<String> {
         if self.0.is_null() {
             return Err(Code::INVALID_VALUE);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Returns the text as a JSON string.
+/// Returns the text as a quoted JSON string.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -21,7 +21,7 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// Returns a JSON array of values that are already JSON.
+/// Returns a JSON array of the values, which must already be JSON.
 pub fn list(values: impl Iterator<Item = String>) -> String {
     format!("[{}]", values.collect::<Vec<_>>().join(","))
 }

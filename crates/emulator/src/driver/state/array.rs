@@ -7,13 +7,12 @@ use crate::driver::c::abi::{ArrayDesc3D, Handle};
 use crate::driver::c::code::{Code, Res};
 use crate::memory::{TexelType, Texels};
 
-/// `CUDA_ARRAY3D_LAYERED`, `_SURFACE_LDST`, `_TEXTURE_GATHER`.
+/// Values of `CUDA_ARRAY3D_LAYERED`, `_SURFACE_LDST` and `_TEXTURE_GATHER`.
 const LAYERED: u32 = 1;
 const SURFACE: u32 = 2;
 const GATHER: u32 = 8;
 
-/// Bytes of which the distance between rows is a multiple, so that data of any size are aligned in
-/// each row.
+/// Alignment of rows in bytes, so that data of any size are aligned in each row.
 const ROW_UNIT: u64 = 32;
 
 /// Maximum extents of arrays of one, two and three dimensions, and of layered arrays with their
@@ -24,14 +23,14 @@ pub const MAX_EXTENTS: [[u64; 3]; 4] =
 /// Maximum width of a one-dimensional array that surfaces access.
 const MAX_SURFACE_LINE: u64 = 32_768;
 
-/// An array.
+/// A CUDA array.
 pub struct Array {
     pub description: ArrayDesc3D,
     pub texels: Texels,
     pub context: Handle,
 }
 
-/// Converts a `CUarray_format`.
+/// Converts a `CUarray_format` to the type of a texel.
 pub fn texel(format: u32) -> Res<TexelType> {
     Ok(match format {
         0x01 => TexelType::U8,
@@ -47,7 +46,8 @@ pub fn texel(format: u32) -> Res<TexelType> {
 }
 
 impl Array {
-    /// Returns the texels of an array whose memory begins at address 0, and their size in bytes.
+    /// Returns the texels of an array whose memory begins at address 0, and the size of the array
+    /// in bytes.
     pub fn laid_out(description: &ArrayDesc3D) -> Res<(Texels, usize)> {
         let ArrayDesc3D { width, height, depth, format, channels, flags } = *description;
         if flags & !(LAYERED | SURFACE | GATHER) != 0 {
@@ -88,8 +88,8 @@ impl Array {
         Ok((texels, bytes))
     }
 
-    /// Releases an array after the work that may use it is done. Accesses through remaining objects
-    /// of the array then fail.
+    /// Releases an array after the work that may use it has finished. Accesses through remaining
+    /// texture or surface objects of the array then fail.
     pub fn destroy(handle: Handle) -> Res {
         let context = current()?;
         let registry = registry()?;
@@ -101,7 +101,7 @@ impl Array {
         registry.ledger.release(array.texels.base)
     }
 
-    /// Size of a row without padding, bytes.
+    /// Returns the size of a row without padding, bytes.
     pub fn row_bytes(&self) -> u64 {
         self.texels.extents[0] * self.texels.bytes()
     }

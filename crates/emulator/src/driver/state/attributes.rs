@@ -4,18 +4,18 @@ use std::ffi::{c_int, c_uint};
 
 use super::device::{DeviceInfo, SM_COUNT};
 
-/// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`.
+/// Value of `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`.
 pub const CC_MAJOR: c_uint = 75;
-/// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR`.
+/// Value of `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR`.
 pub const CC_MINOR: c_uint = 76;
 /// Maximum number of threads per block of any kernel.
 pub const MAX_THREADS_PER_BLOCK: u32 = 1024;
-/// Shared memory per block without opt-in, bytes.
+/// Shared memory that a block may use without opting in to more, bytes.
 pub const SHARED_PER_BLOCK: u32 = 48 << 10;
-/// Number of registers per multiprocessor and per block.
+/// Number of registers per multiprocessor. A block may use all of them.
 pub const REGISTERS: u32 = 65536;
 
-/// Returns the value of an attribute, or `None` for an unknown number.
+/// Returns the value of an attribute, or `None` if its number is unknown.
 ///
 /// Clusters, cubes and mipmaps are not emulated: their limits are 0.
 pub fn value(device: &DeviceInfo, attribute: c_uint) -> Option<c_int> {
@@ -74,7 +74,7 @@ pub fn value(device: &DeviceInfo, attribute: c_uint) -> Option<c_int> {
         111 => arch.shared_reserved as c_int,
         113 => 1,
         115 => 1,
-        // Events can be shared by processes, and there is one domain of memory synchronisation.
+        // Processes can share events, and there is one domain of memory synchronisation.
         125 | 126 => 1,
         // NUMA node of the device's memory and of its host: not available.
         131 | 134 => -1,

@@ -18,9 +18,9 @@ use crate::driver::c::abi::Handle;
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::lock;
 
-/// `CU_STREAM_CAPTURE_MODE_RELAXED`.
+/// Value of `CU_STREAM_CAPTURE_MODE_RELAXED`.
 pub const RELAXED: c_uint = 2;
-/// `CUstreamCaptureStatus`.
+/// Value of `CUstreamCaptureStatus`.
 const NONE: c_uint = 0;
 pub const ACTIVE: c_uint = 1;
 const INVALIDATED: c_uint = 2;
@@ -47,12 +47,12 @@ struct Member {
 /// The state of a capturing stream.
 pub struct Capturing {
     capture: Arc<Capture>,
-    /// The nodes that the next node depends on.
+    /// The nodes that the stream's next node depends on.
     tail: Vec<Handle>,
     origin: bool,
 }
 
-/// Nodes of a graph that is being captured.
+/// Nodes of a graph that is being captured, to which an event refers.
 #[derive(Clone)]
 pub struct Mark {
     capture: Arc<Capture>,
@@ -80,7 +80,7 @@ impl Capture {
         Ok(())
     }
 
-    /// Removes all streams from the capture.
+    /// Ends the capture for all its streams.
     fn end(&self) {
         self.ended.store(true, Ordering::Release);
         for member in std::mem::take(&mut *lock(&self.members)) {
@@ -127,8 +127,8 @@ pub fn invalidate(stream: &Stream) -> Res {
     }
 }
 
-/// Fails if a blocking stream is capturing: the legacy stream waits for blocking streams, and
-/// cannot wait for a capturing one.
+/// Returns an error if a blocking stream is capturing: the legacy stream waits for blocking
+/// streams, and cannot wait for a capturing one.
 pub fn forbid_legacy(context: &Context) -> Res {
     if context.blocking_captures.load(Ordering::Acquire) > 0 {
         return Err(Code::STREAM_CAPTURE_IMPLICIT);
@@ -136,7 +136,8 @@ pub fn forbid_legacy(context: &Context) -> Res {
     Ok(())
 }
 
-/// Returns the nodes that an event recorded now would refer to, or `None` outside captures.
+/// Returns the nodes that an event recorded now would refer to. Returns `None` if the stream is not
+/// capturing.
 pub fn mark(stream: &Stream) -> Res<Option<Mark>> {
     match &*lock(&stream.capturing) {
         Some(capturing) => {

@@ -25,7 +25,7 @@ unsafe extern "C" {
 /// The part of a context that the threads of its streams need.
 pub struct Core {
     pub device: &'static DeviceInfo,
-    /// The first error of work in this context, 0 for none.
+    /// The first error of work in this context; 0 means no error.
     error: AtomicU32,
     /// Stops running kernels; set when another kernel has failed.
     pub cancel: AtomicBool,
@@ -58,7 +58,7 @@ impl Core {
         }
     }
 
-    /// Returns the sticky error of the context, if any.
+    /// Returns the sticky error of the context, if it has failed.
     pub fn check(&self) -> Res {
         self.failed().map_or(Ok(()), Err)
     }
@@ -96,8 +96,8 @@ pub struct Context {
     pub flags: AtomicU32,
     pub cache_config: AtomicU32,
     pub legacy: Arc<Stream>,
-    /// Queues of all streams, for synchronisation. The next field has the queues that the legacy
-    /// stream waits for.
+    /// Queues of all streams, for synchronisation. The next field contains the queues that the
+    /// legacy stream waits for.
     streams: Mutex<Vec<Weak<Queue>>>,
     blocking: Mutex<Vec<Weak<Queue>>>,
     /// Held while a task receives its implicit dependencies and its position in the queue.
@@ -149,7 +149,7 @@ impl Context {
         unfinished(&lock(&self.blocking))
     }
 
-    /// Returns the points that a blocking stream must wait for.
+    /// Returns the points in the legacy stream that a blocking stream must wait for.
     pub fn unfinished_legacy(&self) -> Vec<Point> {
         let point = self.legacy.queue.now();
         if point.reached() { Vec::new() } else { vec![point] }
@@ -161,13 +161,13 @@ impl Context {
         points.iter().for_each(Point::wait);
     }
 
-    /// Like [`Self::finish`]; also writes the kernels' output.
+    /// Waits like [`Self::finish`], and then writes the output of the kernels.
     pub fn drain(&self) {
         self.finish();
         self.core.flush_printf();
     }
 
-    /// `cuCtxSynchronize`.
+    /// Implements `cuCtxSynchronize`.
     pub fn synchronize(&self) -> Res {
         if self.captures.load(Ordering::Acquire) > 0 {
             return Err(Code::STREAM_CAPTURE_UNSUPPORTED);
@@ -190,22 +190,23 @@ fn unfinished(list: &[Weak<Queue>]) -> Vec<Point> {
 }
 
 thread_local! {
-    /// The current context of this thread, 0 for none. It has no destructor, because objects of a
-    /// program may release their memory after all thread-local destructors have run.
+    /// The current context of this thread; 0 means none. The variable has no destructor, because
+    /// objects of a program may release their memory after all thread-local destructors have run.
     static TOP: Cell<Handle> = const { Cell::new(0) };
-    /// The contexts below it; the last becomes current next.
+    /// The contexts below the current one on the stack of this thread. The last of them becomes
+    /// current next.
     static BELOW: RefCell<Vec<Handle>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Maximum number of nested contexts. A deeper stack indicates a leak in the caller.
 const MAX_STACK: usize = 4096;
 
-/// Returns the context of a handle. Fails if it was destroyed.
+/// Returns the context of a handle, or an error if it was destroyed.
 pub fn context(handle: Handle) -> Res<Arc<Context>> {
     registry()?.contexts.find(handle).ok_or(Code::INVALID_CONTEXT)
 }
 
-/// Returns the handle on top of this thread's stack, 0 for none.
+/// Returns the handle on top of this thread's stack; 0 means that the stack is empty.
 pub fn current_handle() -> Handle {
     TOP.get()
 }
@@ -257,7 +258,7 @@ pub fn pop() -> Res<Handle> {
     }
 }
 
-/// Replaces the top of the stack; 0 removes it.
+/// Replaces the top of the stack. A handle of 0 removes it.
 pub fn set_current(handle: Handle) -> Res {
     if handle == 0 {
         // The stack may be empty.
@@ -269,7 +270,7 @@ pub fn set_current(handle: Handle) -> Res {
     Ok(())
 }
 
-/// Creates a separate context on a device.
+/// Creates a context on a device, in addition to the primary one.
 pub fn create(device: &'static DeviceInfo, flags: c_uint) -> Res<Handle> {
     let handle = crate::driver::state::registry::fresh();
     registry()?.contexts.insert_as(handle, Context::new(handle, device, flags, false));

@@ -13,7 +13,8 @@ use super::task::{Fill, Task};
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::host_bytes;
 
-/// Maximum size of pageable memory that is staged. For larger copies the call waits for the stream.
+/// Maximum size of a copy from pageable memory that is staged, bytes. For a larger copy the call
+/// waits for the stream.
 const STAGED: u64 = 64 << 10;
 /// Number of bytes moved at a time between host memory and device memory.
 const CHUNK: usize = 1 << 20;
@@ -45,17 +46,18 @@ pub struct Side {
 pub enum Claim {
     /// A `CUdeviceptr`: it must be in an allocation.
     Device,
-    /// A host pointer, or either kind.
+    /// The pointer may point to any kind of memory.
     Any,
 }
 
 impl Side {
-    /// Returns a contiguous range.
+    /// Returns the side of a transfer that is a contiguous range.
     pub fn flat(at: u64, bytes: u64, claim: Claim) -> Res<Side> {
         Side::pitched(at, [bytes, 1, 1], [bytes, bytes], claim)
     }
 
-    /// Returns rows and layers. Checks that they are within one allocation if they begin in one.
+    /// Returns the side of a transfer that consists of rows and layers. If it begins in an
+    /// allocation, the whole side must be within that allocation.
     pub fn pitched(at: u64, size: [u64; 3], steps: [u64; 2], claim: Claim) -> Res<Side> {
         let [width, height, depth] = size;
         let [pitch, layer] = steps;
@@ -81,7 +83,7 @@ impl Side {
 }
 
 impl Transfer {
-    /// Returns a contiguous copy.
+    /// Returns the transfer of a contiguous range.
     pub fn flat(dst: (u64, Claim), src: (u64, Claim), bytes: u64) -> Res<Transfer> {
         Ok(Transfer {
             dst: Side::flat(dst.0, bytes, dst.1)?,
@@ -96,7 +98,7 @@ impl Transfer {
         self.width == 0 || self.height == 0 || self.depth == 0
     }
 
-    /// Performs the copy. The caller has waited for all work that must precede it.
+    /// Performs the copy. The caller has already waited for all work that must precede it.
     pub fn run(&self) -> Res {
         for layer in 0..self.depth {
             for row in 0..self.height {
@@ -133,8 +135,8 @@ impl Transfer {
         }
     }
 
-    /// Queues the copy in a stream. With `wait` the call waits for it, regardless of the kind of
-    /// memory.
+    /// Queues the copy in a stream. If `wait` is set, the call waits until the copy has finished,
+    /// regardless of the kind of memory.
     pub fn submit(self, stream: &Stream, wait: bool) -> Res {
         if self.is_empty() {
             return Ok(());

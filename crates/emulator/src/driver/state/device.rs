@@ -15,7 +15,7 @@ use crate::driver::c::abi::Handle;
 pub const SM_COUNT: u32 = 16;
 /// Maximum number of devices of a process.
 const MAX_DEVICES: u32 = 16;
-/// Maximum memory of an emulated device unless the environment sets a size, bytes.
+/// Maximum memory of an emulated device if the environment sets no size, bytes.
 const MAX_MEMORY: u64 = 16 << 30;
 
 /// The limits that differ between compute capabilities (CUDA C++ programming guide, table of
@@ -107,7 +107,7 @@ impl Settings {
     }
 }
 
-/// Returns the memory of the host, or if it is unknown, twice [`MAX_MEMORY`]; bytes.
+/// Returns the memory of the host in bytes, or twice [`MAX_MEMORY`] if it is unknown.
 fn host_memory() -> u64 {
     let kilobytes = std::fs::read_to_string("/proc/meminfo").ok().and_then(|table| {
         let line = table.lines().find(|line| line.starts_with("MemTotal:"))?;
@@ -135,7 +135,8 @@ impl DeviceInfo {
             .collect()
     }
 
-    /// Returns the UUID, which is the same for an ordinal on every host and in every process.
+    /// Returns the UUID of the device. It depends only on the ordinal, not on the host or the
+    /// process.
     pub fn uuid(&self) -> [u8; 16] {
         let mut uuid = *b"warpgauge-emu\0\0\0";
         uuid[15] = self.ordinal as u8;

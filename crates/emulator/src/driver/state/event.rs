@@ -16,7 +16,7 @@ use crate::driver::c::abi::Handle;
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::{Out, lock};
 
-/// `CU_EVENT_BLOCKING_SYNC`, `CU_EVENT_DISABLE_TIMING`, `CU_EVENT_INTERPROCESS`.
+/// Values of `CU_EVENT_BLOCKING_SYNC`, `CU_EVENT_DISABLE_TIMING` and `CU_EVENT_INTERPROCESS`.
 pub const BLOCKING_SYNC: c_uint = 1;
 pub const DISABLE_TIMING: c_uint = 2;
 pub const INTERPROCESS: c_uint = 4;
@@ -30,7 +30,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Stores the time of the first call. The record's task calls it once.
+    /// Stores the time of the first call. Only the task of the record calls this function.
     pub fn set(&self) {
         let mut signal = lock(&self.signal);
         self.time.get_or_init(Instant::now);
@@ -46,7 +46,7 @@ impl Stamp {
     }
 }
 
-/// The last record of an event.
+/// The last record of an event in a stream.
 #[derive(Clone, Default)]
 enum Last {
     #[default]
@@ -54,12 +54,12 @@ enum Last {
     Stream {
         point: Point,
         stamp: Arc<Stamp>,
-        /// The record's ticket, counted over all processes; 0 for an event that is not shared.
+        /// Ticket of the record, counted over all processes; 0 if the event is not shared.
         ticket: u64,
     },
-    /// Recorded in a stream of another process.
+    /// The event was recorded in a stream of another process.
     Elsewhere(SharedMark),
-    /// Recorded in a capture: the event refers to nodes of a graph.
+    /// The event was recorded in a capture, and refers to nodes of a graph.
     Capture(Mark),
 }
 
@@ -81,7 +81,8 @@ impl Event {
         Event { context, flags, last, shared, changing }
     }
 
-    /// Creates an event for one of another process. It has no time, and cannot be exported again.
+    /// Creates an event for an event that another process has exported. It has no time, and cannot
+    /// be exported again.
     pub fn imported(context: Handle, shared: Arc<Shared>) -> Self {
         let event = Event::new(context, DISABLE_TIMING);
         Event { shared: OnceLock::from(shared), ..event }
@@ -123,7 +124,7 @@ impl Event {
         name
     }
 
-    /// Returns whether all work before the event is done.
+    /// Returns whether all work before the event's last record has finished.
     pub fn query(&self) -> Res<bool> {
         match self.last() {
             Last::Never => Ok(true),
@@ -136,7 +137,7 @@ impl Event {
         }
     }
 
-    /// Blocks until all work before the event is done.
+    /// Blocks until all work before the event's last record has finished.
     pub fn synchronize(&self) -> Res {
         match self.last() {
             Last::Never => Ok(()),

@@ -12,17 +12,19 @@ use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::Out;
 use crate::module::Function;
 
-/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES` and `_PREFERRED_SHARED_MEMORY_CARVEOUT`.
+/// Values of `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES` and
+/// `_PREFERRED_SHARED_MEMORY_CARVEOUT`.
 const MAX_DYNAMIC: c_uint = 8;
 const CARVEOUT: c_uint = 9;
 
-/// Returns the dynamic shared memory that a launch may use unless the function's limit is raised, bytes.
+/// Returns the dynamic shared memory that a launch may use if the function's limit was not raised,
+/// bytes.
 pub fn default_dynamic(function: &Function) -> u32 {
     SHARED_PER_BLOCK.saturating_sub(function.static_shared_bytes())
 }
 
-/// Returns the maximum number of threads per block for the function. Its launch bound and its
-/// registers limit it.
+/// Returns the maximum number of threads per block of the function, which its launch bound and its
+/// registers determine.
 pub fn max_threads(function: &Function) -> u32 {
     let most = warps_by_registers(function) * 32;
     function.max_threads().min(most).min(MAX_THREADS_PER_BLOCK)
@@ -40,7 +42,7 @@ pub fn registers_for(threads: u32) -> u32 {
     (REGISTERS / 4 / warps / 32 / 8 * 8).min(255)
 }
 
-/// Returns the number of registers of a warp, which are allocated in units of 256.
+/// Returns the number of registers that a warp occupies. They are allocated in units of 256.
 fn registers_per_warp(function: &Function) -> u32 {
     (function.registers().clamp(1, 255) * 32).next_multiple_of(256)
 }
@@ -69,7 +71,7 @@ pub fn attribute(entry: &FunctionEntry, which: c_uint) -> Res<c_int> {
         7 => 0,
         MAX_DYNAMIC => entry.dynamic_limit.load(Ordering::Acquire) as c_int,
         CARVEOUT => entry.carveout.load(Ordering::Acquire) as c_int,
-        // Clusters: not required, no size, not allowed, no preference.
+        // Attributes of clusters: not required, no size, not allowed, no preference.
         10..=15 => 0,
         _ => return Err(Code::INVALID_VALUE),
     })

@@ -34,13 +34,13 @@ pub struct Node {
     pub after: BTreeSet<Handle>,
 }
 
-/// The graph that a node handle belongs to.
+/// A node, and the graph that contains it.
 pub struct NodeId {
     pub graph: Handle,
 }
 
-/// Memory that was allocated while a graph was captured. It exists at a fixed address as long as
-/// any object made from the capture, so that every replay can use it.
+/// Memory that was allocated while a graph was captured. It stays at a fixed address while any
+/// object made from the capture exists, so that every replay can use it.
 #[derive(Default)]
 struct Allocations(Mutex<Vec<u64>>);
 
@@ -58,7 +58,7 @@ impl Drop for Allocations {
 const MAX_NODES: usize = 1 << 20;
 
 impl Graph {
-    /// Adds a node.
+    /// Adds a node and returns its handle.
     pub fn add(&self, own: Handle, task: Task, after: &[Handle]) -> Res<Handle> {
         let mut state = lock(&self.state);
         if state.nodes.len() >= MAX_NODES {
@@ -117,7 +117,7 @@ impl Graph {
         state.nodes.iter().all(|node| seen.contains(&node.handle))
     }
 
-    /// Returns a copy whose nodes have separate handles.
+    /// Returns a copy of the graph. Its nodes have new handles.
     pub fn copy(&self, own: Handle) -> Res<Graph> {
         let nodes = self.nodes();
         let renamed: HashMap<Handle, Handle> =
@@ -134,7 +134,8 @@ impl Graph {
         Ok(Graph { state, allocations: self.allocations.clone() })
     }
 
-    /// Returns the executable form: the nodes in an order that respects the dependencies.
+    /// Returns the executable form of the graph: the nodes in an order that respects the
+    /// dependencies.
     pub fn plan(&self) -> Res<Plan> {
         let state = lock(&self.state);
         let mut waiting: HashMap<Handle, usize> = HashMap::new();
@@ -194,7 +195,7 @@ pub struct Exec {
     pub context: Handle,
     pub flags: u64,
     plan: Mutex<Arc<Plan>>,
-    /// Whether the graph was uploaded; stored without effect.
+    /// Whether the graph was uploaded. The value has no effect.
     pub uploaded: AtomicBool,
 }
 
@@ -223,7 +224,8 @@ impl Exec {
         Ok(())
     }
 
-    /// Takes over the parameters of a graph of the same shape. Returns false if the shape differs.
+    /// Replaces the parameters of all nodes by those of a graph of the same shape. Returns false if
+    /// the shape differs.
     pub fn update(&self, from: Plan) -> bool {
         let mut plan = lock(&self.plan);
         let same = plan.steps.len() == from.steps.len()

@@ -1,4 +1,5 @@
-//! Reads images to load: accepts PTX text, and rejects every other format by its name.
+//! Reads images to load: accepts PTX text, and rejects every other format with a message that names
+//! the format.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -73,7 +74,7 @@ pub fn text_in(path: &str) -> Result<String, Refusal> {
     Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
 }
 
-/// Loads PTX on a device. Writes errors to the caller's log and to the report.
+/// Loads PTX on a device. Writes errors to the log of the caller and to the report.
 pub fn load(text: Result<String, Refusal>, device: u32, jit: &Jit) -> Res<(Module, String)> {
     let registry = registry()?;
     let loaded = text.and_then(|text| {
@@ -82,7 +83,8 @@ pub fn load(text: Result<String, Refusal>, device: u32, jit: &Jit) -> Res<(Modul
             return Err(Refusal { code: Code::INVALID_IMAGE, message });
         }
         let module = Module::load(&text, &registry.memory, device).map_err(|error| {
-            // A construct that a GPU would accept is not invalid PTX.
+            // The PTX may be valid: the emulator does not support a construct that a GPU would
+            // accept.
             let code = if error.gap { Code::NOT_SUPPORTED } else { Code::INVALID_PTX };
             Refusal { code, message: error.to_string() }
         })?;

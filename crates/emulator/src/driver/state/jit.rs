@@ -1,5 +1,5 @@
-//! Options of the functions that load modules. Only the log options and the wall time have an
-//! effect.
+//! Options of the functions that load modules. Only the log options and the option for the wall
+//! time have an effect.
 
 use std::ffi::{c_char, c_uint};
 use std::time::Instant;
@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::{In, Out, write_text};
 
-/// `CUjit_option` numbers.
+/// Values of `CUjit_option`.
 const WALL_TIME: c_uint = 2;
 const INFO_LOG: c_uint = 3;
 const INFO_LOG_BYTES: c_uint = 4;
@@ -25,7 +25,7 @@ struct Log {
 }
 
 impl Log {
-    /// Writes the text to the buffer. Stores its length with the NUL in the size, or 0 if it is
+    /// Writes the text to the buffer. Stores its length including the NUL, or 0 if the text is
     /// empty.
     fn write(&self, text: &str) {
         let kept = text.len().min(self.room.saturating_sub(1));
@@ -35,7 +35,7 @@ impl Log {
     }
 }
 
-/// The options of a call.
+/// The options of a call that loads a module.
 pub struct Jit {
     info: Option<Log>,
     error: Option<Log>,
@@ -49,8 +49,8 @@ impl Jit {
         Jit { info: None, error: None, wall: None, begin: Instant::now() }
     }
 
-    /// Reads the arrays of options and values. A value is a number or an address, depending on the
-    /// option.
+    /// Reads the arrays of options and values. Each value is a number or an address, depending on
+    /// the option.
     pub fn read(count: c_uint, options: In<c_uint>, values: Out<usize>) -> Res<Self> {
         let options = options.list(count as usize)?;
         let mut jit = Self::none();

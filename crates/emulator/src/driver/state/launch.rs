@@ -17,7 +17,7 @@ use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::{In, host_bytes};
 use crate::exec::{FaultKind, LaunchConfig, LaunchOptions};
 
-/// A checked launch. It can run any number of times.
+/// A launch that has passed all checks. It can run any number of times.
 pub struct KernelTask {
     pub entry: Arc<FunctionEntry>,
     pub config: LaunchConfig,
@@ -37,7 +37,7 @@ const BUFFER_SIZE: usize = 2;
 const END: usize = 0;
 
 impl Arguments {
-    /// Returns the parameter buffer of the function.
+    /// Returns the contents of the function's parameter buffer.
     fn read(self, entry: &FunctionEntry) -> Res<Vec<u8>> {
         let function = &entry.function;
         if !self.extra.is_null() {
@@ -96,7 +96,7 @@ pub fn lacks(text: &str) -> Code {
     Code::NOT_SUPPORTED
 }
 
-/// Returns whether grid and block are within the limits for any kernel.
+/// Returns whether grid and block are within the limits that apply to every kernel.
 pub fn has_size(config: &LaunchConfig) -> bool {
     let most = [(config.grid, [i32::MAX as u32, 65535, 65535]), (config.block, [1024, 1024, 64])];
     let fits = |size: [u32; 3], most: [u32; 3]| {
@@ -188,7 +188,7 @@ impl KernelTask {
     }
 }
 
-/// Returns the status code for a fault.
+/// Returns the status code of the driver for a fault.
 fn code_of(kind: FaultKind) -> Code {
     match kind {
         FaultKind::IllegalAddress => Code::ILLEGAL_ADDRESS,
@@ -204,9 +204,9 @@ fn code_of(kind: FaultKind) -> Code {
 }
 
 /// Returns the seed for the order of the next launch's blocks. It differs for each launch and is
-/// derived from `WARPGAUGE_EMULATOR_ORDER`, by default a random number. Launches that are counted
-/// use the order of the indices, so that counts are reproducible. So do all launches if the
-/// variable is 0.
+/// derived from `WARPGAUGE_EMULATOR_ORDER`, by default a random number. Launches whose memory
+/// traffic is counted use the order of the indices, so that counts are reproducible. So do all
+/// launches if the variable is 0.
 fn order(counted: bool) -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
     static LAUNCHES: AtomicU64 = AtomicU64::new(0);
@@ -228,8 +228,8 @@ fn order(counted: bool) -> u64 {
     seed.wrapping_add(launch.wrapping_mul(0x9e37_79b9_7f4a_7c15)).max(1)
 }
 
-/// Returns the time limit of a kernel, from `WARPGAUGE_EMULATOR_TIMEOUT_MS`. There is none by
-/// default.
+/// Returns the time limit of a kernel, from `WARPGAUGE_EMULATOR_TIMEOUT_MS`. By default there is no
+/// limit.
 fn time_limit() -> Option<Duration> {
     static LIMIT: OnceLock<Option<Duration>> = OnceLock::new();
     *LIMIT.get_or_init(|| {

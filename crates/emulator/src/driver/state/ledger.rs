@@ -18,22 +18,22 @@ use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::lock;
 use crate::memory::AllocKind;
 
-/// Function that made an allocation. It determines how the allocation is released.
+/// The function that made an allocation. It determines how the allocation is released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// `cuMemAlloc` and similar functions, `cuMemAllocAsync`.
+    /// `cuMemAlloc`, similar functions, or `cuMemAllocAsync`.
     Device,
     /// `cuMemAllocManaged`.
     Managed,
-    /// `cuMemAllocHost`, `cuMemHostAlloc`.
+    /// `cuMemAllocHost` or `cuMemHostAlloc`.
     Pinned,
-    /// Memory of the caller, `cuMemHostRegister`.
+    /// `cuMemHostRegister`, for memory of the caller.
     Registered,
-    /// Memory of another process, `cuIpcOpenMemHandle`.
+    /// `cuIpcOpenMemHandle`, for memory of another process.
     Imported,
-    /// Memory of a graph, released with the graph.
+    /// An allocation during the capture of a graph. It is released with the graph.
     Graph,
-    /// `cuArrayCreate` and `cuArray3DCreate`.
+    /// `cuArrayCreate` or `cuArray3DCreate`.
     Array,
 }
 
@@ -45,11 +45,11 @@ pub struct Block {
     pub kind: Kind,
     pub context: Handle,
     pub device: u32,
-    /// `cuMemHostAlloc` or `cuMemHostRegister` flags.
+    /// Flags of `cuMemHostAlloc` or `cuMemHostRegister`.
     pub flags: u32,
-    /// The pool of the allocation; 0 for none.
+    /// The pool of the allocation; 0 means none.
     pub pool: Handle,
-    /// Number that is unique among all allocations of the process.
+    /// A number that is unique among all allocations of the process.
     pub id: u64,
     /// Whether a release is queued in a stream.
     pub leaving: bool,
@@ -67,7 +67,8 @@ struct Row {
 enum Shared {
     /// Memory of this process, exported to others. The file is removed with the allocation.
     Exported(Arc<Segment>),
-    /// Memory of another process: its name, and the number of opens that are not yet closed.
+    /// Memory of another process: its name, and the number of times it was opened and not yet
+    /// closed.
     Imported { name: Name, opened: u64 },
 }
 
@@ -115,7 +116,7 @@ pub struct Ledger {
     next_id: AtomicU64,
     activity: Mutex<Activity>,
     quiet: Condvar,
-    /// Held while memory of another process is opened.
+    /// Lock that is held while memory of another process is opened.
     imports: Mutex<()>,
 }
 
@@ -284,7 +285,7 @@ impl Ledger {
         Ok(base)
     }
 
-    /// Returns the record of an allocation, with a new id.
+    /// Returns the record of an allocation, with a new number.
     fn block(&self, base: u64, request: &AllocationRequest) -> Block {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed) + 1;
         let &AllocationRequest { bytes, kind, context, device, flags, pool } = request;
@@ -316,14 +317,15 @@ impl Ledger {
         (address - block.base < block.bytes).then_some(block)
     }
 
-    /// Returns the allocation that begins at an address, if it is of one of `kinds` and not about
-    /// to be released.
+    /// Returns the allocation that begins at an address. Its kind must be one of `kinds`, and no
+    /// release may be queued.
     pub fn begin(&self, base: u64, kinds: &[Kind]) -> Res<Block> {
         let block = self.find(base).filter(|block| block.base == base && !block.leaving);
         block.filter(|block| kinds.contains(&block.kind)).ok_or(Code::INVALID_VALUE)
     }
 
-    /// Marks an allocation as about to be released by a stream. Returns false if it already is.
+    /// Marks an allocation whose release is queued in a stream. Returns false if it is already
+    /// marked.
     pub fn leave(&self, base: u64) -> bool {
         match lock(&self.book).rows.get_mut(&base) {
             Some(row) => !std::mem::replace(&mut row.block.leaving, true),

@@ -15,9 +15,9 @@ use crate::driver::c::entry::lock;
 
 pub struct Library {
     pub text: String,
-    /// Names of the kernels, in the order of the PTX, with their handles.
+    /// The kernels in the order of the PTX: name and handle of each.
     pub kernels: Vec<(String, Handle)>,
-    /// Module of the library in each context that has used it.
+    /// The module of the library in each context that has used the library.
     pub modules: Mutex<HashMap<Handle, Handle>>,
 }
 

@@ -19,7 +19,7 @@ impl Default for Limits {
     }
 }
 
-/// Maximum local memory of a thread, bytes (compute capability 7.5 and later).
+/// Maximum stack size of a thread, bytes (compute capability 7.5 and later).
 const MAX_STACK: usize = 512 << 10;
 /// Maximum size of the printf buffer, bytes. The buffer is in host memory.
 const MAX_PRINTF: usize = 1 << 30;

@@ -20,7 +20,7 @@ use crate::module::{Function, Module, Variable};
 pub struct ModuleEntry {
     pub context: Handle,
     pub module: Module,
-    /// The functions that have been requested, by name.
+    /// The functions that callers have requested, by name.
     functions: Mutex<HashMap<String, Handle>>,
 }
 
@@ -32,7 +32,7 @@ pub struct FunctionEntry {
     pub name: CString,
     /// Maximum dynamic shared memory of a launch, bytes.
     pub dynamic_limit: AtomicU32,
-    /// Preferred share of shared memory, percent; `u32::MAX` for no preference.
+    /// Preferred share of shared memory, percent; `u32::MAX` means no preference.
     pub carveout: AtomicU32,
 }
 
@@ -43,7 +43,7 @@ pub fn load(context: &Context, text: Result<String, Refusal>, jit: &Jit) -> Res<
     Ok(registry()?.modules.insert(Arc::new(entry)))
 }
 
-/// Returns the handle of the function with a name. It is the same in every call.
+/// Returns the handle of the function with a name. Every call returns the same handle.
 pub fn function_of(module: Handle, name: &str) -> Res<Handle> {
     let registry = registry()?;
     let entry = registry.modules.get(module)?;
@@ -78,7 +78,7 @@ pub fn function(handle: Handle) -> Res<Arc<FunctionEntry>> {
     Ok(entry)
 }
 
-/// Returns address and size of a variable of a module.
+/// Returns the address and size of a variable of a module.
 pub fn global_of(module: Handle, name: &str) -> Res<(u64, u64)> {
     registry()?.modules.get(module)?.module.global(name).ok_or(Code::NOT_FOUND)
 }
@@ -99,7 +99,7 @@ pub fn variables_of(module: Handle) -> Res<String> {
     Ok(format!("{{\"variables\":{},\"imports\":{}}}", list(variables), list(imports)))
 }
 
-/// Unloads a module after the work of its context is done.
+/// Unloads a module after the work of its context has finished.
 pub fn unload(handle: Handle) -> Res {
     let registry = registry()?;
     let entry = registry.modules.get(handle)?;

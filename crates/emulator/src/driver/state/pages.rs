@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::ptr::null_mut;
 
-/// A readable and writable mapping, unmapped on drop.
+/// A readable and writable mapping, which is unmapped on drop.
 pub struct Pages {
     base: *mut u8,
     bytes: usize,
@@ -67,9 +67,9 @@ pub unsafe fn save(base: u64, bytes: u64, file: &File) -> io::Result<()> {
 
 /// Replaces a mapped range by a mapping of a file that is `bytes` bytes long.
 ///
-/// # Safety
-/// `base` begins a page of a private mapping that is `bytes` bytes long, rounded up to pages; its owner
-/// may unmap it but does not depend on what backs it; no code accesses it during the call.
+/// # Safety `base` begins a page of a private mapping that is `bytes` bytes long, rounded up to
+/// pages. Its owner may unmap it but does not depend on what backs it. No code accesses it during
+/// the call.
 pub unsafe fn share(base: u64, bytes: u64, file: &File) -> io::Result<()> {
     let flags = libc::MAP_SHARED | libc::MAP_FIXED;
     let pages = Pages::map(base as *mut u8, bytes, flags, file.as_raw_fd())?;
@@ -78,10 +78,11 @@ pub unsafe fn share(base: u64, bytes: u64, file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Reverses [`share`]: private zeros replace the file. If that fails, the file stays mapped.
+/// Reverses [`share`]: private memory that contains zeros replaces the file. If that fails, the
+/// file stays mapped.
 ///
-/// # Safety
-/// As for [`share`], except that the range may be accessed meanwhile.
+/// # Safety The requirements of [`share`] apply, except that other code may access the range during
+/// the call.
 pub unsafe fn unshare(base: u64, bytes: u64) {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
     if let Ok(pages) = Pages::map(base as *mut u8, bytes, flags, -1) {

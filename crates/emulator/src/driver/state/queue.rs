@@ -24,7 +24,7 @@ pub struct Queue {
     state: Mutex<State>,
     /// Signalled when a task arrives or the queue closes.
     work: Condvar,
-    /// Signalled when a task is done.
+    /// Signalled when a task is complete.
     done: Condvar,
 }
 
@@ -40,7 +40,7 @@ struct State {
     closed: bool,
 }
 
-/// A position in a stream's work.
+/// A position in the work of a stream.
 #[derive(Clone)]
 pub struct Point {
     pub queue: Arc<Queue>,
@@ -52,7 +52,7 @@ impl Point {
         lock(&self.queue.state).completed >= self.ticket
     }
 
-    /// Blocks until all work up to this point is done.
+    /// Blocks until all work up to this point is complete.
     pub fn wait(&self) {
         let mut state = lock(&self.queue.state);
         while state.completed < self.ticket {
@@ -76,7 +76,7 @@ impl Queue {
         Point { queue: self.clone(), ticket: lock(&self.state).issued }
     }
 
-    /// Returns whether all submitted work is done.
+    /// Returns whether all submitted work is complete.
     pub fn idle(&self) -> bool {
         let state = lock(&self.state);
         state.completed == state.issued

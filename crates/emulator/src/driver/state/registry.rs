@@ -20,17 +20,17 @@ use crate::driver::c::abi::Handle;
 use crate::driver::c::code::{Code, Res};
 use crate::memory::Memory;
 
-/// Objects by handle. Handles are never reused, so a stale one is always detected.
+/// A table of objects by handle. Handles are never reused, so a stale one is always detected.
 pub struct Table<T> {
     rows: RwLock<HashMap<Handle, Arc<T>>>,
 }
 
-/// First handle, and distance between handles. Handles are far above the small constants that have
-/// a meaning in the API (stream 1 is the legacy default stream, 2 the per-thread default stream).
+/// The next unused handle. Handles are far above the small constants that have a meaning in the API
+/// (stream 1 is the legacy default stream, 2 the per-thread default stream).
 static NEXT: AtomicUsize = AtomicUsize::new(0x1000);
 const STEP: usize = 0x10;
 
-/// Returns a handle that no object has used.
+/// Returns a handle that has not been used before.
 pub fn fresh() -> Handle {
     NEXT.fetch_add(STEP, Ordering::Relaxed)
 }
@@ -50,7 +50,7 @@ impl<T> Table<T> {
         self.rows.write().unwrap_or_else(PoisonError::into_inner).insert(handle, value);
     }
 
-    /// Returns the object of a handle. Fails with `INVALID_HANDLE` for an unknown handle.
+    /// Returns the object of a handle, or `INVALID_HANDLE` if the handle is unknown.
     pub fn get(&self, handle: Handle) -> Res<Arc<T>> {
         self.find(handle).ok_or(Code::INVALID_HANDLE)
     }
@@ -145,7 +145,7 @@ pub fn initialise() -> Res {
     }
 }
 
-/// Returns the global state. Fails before `cuInit`.
+/// Returns the global state, or an error before `cuInit`.
 pub fn registry() -> Res<&'static Registry> {
     if !INITIALISED.load(Ordering::Acquire) {
         return Err(Code::NOT_INITIALIZED);

@@ -22,7 +22,7 @@ const UNWATCHED: &str = "race detection covered only the first 64 MiB of the glo
 /// Maximum length of a message, bytes.
 const MAX_TEXT: usize = 4096;
 
-/// Totals over the launches of a kernel.
+/// Totals over all launches of a kernel.
 struct Kernel {
     name: String,
     launches: u64,
@@ -39,7 +39,7 @@ struct Kept {
     dropped: [u64; 3],
 }
 
-/// The report of the process.
+/// The report of the process since the last call that took it.
 #[derive(Default)]
 pub struct Reports {
     kept: Mutex<Kept>,
@@ -78,8 +78,8 @@ impl Reports {
         lock(&self.kept).say(subject, text);
     }
 
-    /// Returns the report as JSON and clears it, if `room` bytes are enough. Otherwise returns the
-    /// needed length.
+    /// Returns the report as JSON and clears it if its length is at most `room` bytes. Otherwise
+    /// returns the length of the report and keeps it.
     pub fn take(&self, room: usize) -> Result<String, usize> {
         let mut kept = lock(&self.kept);
         let text = kept.to_json();

@@ -15,7 +15,7 @@ use crate::driver::c::abi::Handle;
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::lock;
 
-/// `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD`.
+/// Values of `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD`.
 const LEGACY: Handle = 1;
 const PER_THREAD: Handle = 2;
 /// Priorities of streams; they are stored and have no effect.

@@ -6,13 +6,15 @@ use super::regs::{ALL, Regs};
 use super::{cvt, float, half, int};
 use crate::ir::{Consts, Fp, Inst, Op, Row32, Row64, Testp};
 
-/// Executes an arithmetic instruction in the lanes of a mask; returns false for any other instruction.
+/// Executes an arithmetic instruction in the lanes of a mask. Returns false if the instruction is
+/// not an arithmetic one.
 pub(in crate::exec) type Alu = fn(&mut Regs, &Consts, &Inst, u32) -> bool;
 
-/// Returns the lowest address of a warp, the highest, and the bitwise OR of all.
+/// Returns the lowest address that a warp accesses, the highest address, and the bitwise OR of all
+/// addresses.
 pub(in crate::exec) type Span = fn(&[u64; 32]) -> (u64, u64, u64);
 
-/// Returns the fastest versions that this processor supports.
+/// Returns the fastest versions of these functions that this processor supports.
 pub(in crate::exec) fn select() -> (Alu, Span, Multiply) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2")

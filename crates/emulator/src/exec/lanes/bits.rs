@@ -2,14 +2,14 @@
 
 use crate::ir::I3;
 
-/// Applies a function to the two 16-bit halves.
+/// Applies a function to the low and to the high 16 bits of two words.
 pub(in crate::exec) fn halves(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
     let low = f(a as u16, b as u16);
     let high = f((a >> 16) as u16, (b >> 16) as u16);
     u32::from(low) | u32::from(high) << 16
 }
 
-/// Returns a mask of `width` ones that starts at bit `at`.
+/// Returns a mask of `width` one bits that starts at bit `at`.
 pub(in crate::exec) fn bmsk(at: u32, width: u32, clamp: bool) -> u32 {
     let (at, width) = if clamp { (at.min(32), width.min(32)) } else { (at & 31, width & 31) };
     let ones = if width >= 32 { u32::MAX } else { (1 << width) - 1 };
@@ -27,8 +27,8 @@ pub(in crate::exec) fn szext(a: u32, n: u32, signed: bool, clamp: bool) -> u32 {
     }
 }
 
-/// Returns the position of the highest bit that differs from the sign bit, or all ones if no bit
-/// does.
+/// Returns the position of the highest bit that differs from the sign bit, or a number whose bits
+/// are all ones if no bit does.
 pub(in crate::exec) fn bfind(v: u64, bits: u32, signed: bool, shift: bool) -> u32 {
     let v = if signed { v ^ (((v << (64 - bits)) as i64 >> 63) as u64) } else { v };
     let v = if bits == 64 { v } else { v & ((1 << bits) - 1) };
@@ -39,14 +39,14 @@ pub(in crate::exec) fn bfind(v: u64, bits: u32, signed: bool, shift: bool) -> u3
     }
 }
 
-/// Returns position and length of a bit field. The 32-bit instructions use the low 8 bits of each.
-/// The 64-bit instructions, which GPUs emulate in software, use all bits.
+/// Returns the position and length of a bit field. The 32-bit instructions use the low 8 bits of
+/// each operand. The 64-bit instructions, which GPUs emulate in software, use all bits.
 fn field(pos: u32, len: u32, bits: u32) -> (u32, u32) {
     if bits == 64 { (pos.min(255), len.min(255)) } else { (pos & 0xff, len & 0xff) }
 }
 
-/// Returns `len` bits of `a` starting at bit `pos`. They are extended by the sign (the highest bit
-/// taken) or by zeros.
+/// Returns `len` bits of `a` starting at bit `pos`. They are extended by the sign (the highest
+/// extracted bit) or by zeros.
 pub(in crate::exec) fn bfe(a: u64, pos: u32, len: u32, bits: u32, signed: bool) -> u64 {
     let (pos, len) = field(pos, len, bits);
     if len == 0 {
@@ -82,7 +82,8 @@ pub(in crate::exec) fn lop3(a: u32, b: u32, c: u32, table: u32) -> u32 {
     out
 }
 
-/// Selects bytes of `b:a` by the nibbles of `sel`; the top bit of a nibble replicates the byte's sign.
+/// Selects bytes of `b:a` by the nibbles of `sel`. If the top bit of a nibble is set, the sign of
+/// the selected byte fills the whole byte.
 pub(in crate::exec) fn prmt(a: u32, b: u32, sel: u32) -> u32 {
     let all = u64::from(b) << 32 | u64::from(a);
     let mut out = 0;
@@ -95,7 +96,7 @@ pub(in crate::exec) fn prmt(a: u32, b: u32, sel: u32) -> u32 {
     out
 }
 
-/// Returns the selector that a `prmt` mode uses.
+/// Returns the selector of bytes for one of the modes of `prmt`.
 pub(in crate::exec) fn prmt_mode(op: I3, c: u32) -> u32 {
     let c = (c & 3) as usize;
     match op {
@@ -114,13 +115,13 @@ pub(in crate::exec) fn funnel(a: u32, b: u32, c: u32, left: bool, clamp: bool) -
     if left { ((both << n) >> 32) as u32 } else { (both >> n) as u32 }
 }
 
-/// Returns the absolute difference of each byte.
+/// Returns the absolute differences of the bytes of `a` and `b`.
 pub(in crate::exec) fn absdiff4(a: u32, b: u32) -> u32 {
     let (a, b) = (a.to_le_bytes(), b.to_le_bytes());
     u32::from_le_bytes(std::array::from_fn(|n| a[n].abs_diff(b[n])))
 }
 
-/// Returns `c` plus the sum of the products of the bytes of `a` and `b`.
+/// Returns `c` plus the dot product of the four bytes of `a` and `b`.
 pub(in crate::exec) fn dp4a(a: u32, b: u32, c: u32, sa: bool, sb: bool) -> u32 {
     let byte = |v: u32, n: u32, s: bool| {
         let x = (v >> (8 * n)) as u8;
@@ -129,7 +130,7 @@ pub(in crate::exec) fn dp4a(a: u32, b: u32, c: u32, sa: bool, sb: bool) -> u32 {
     (0..4).fold(c, |acc, n| acc.wrapping_add((byte(a, n, sa) * byte(b, n, sb)) as u32))
 }
 
-/// Returns `c` plus the sum of the products of the halves of `a` and the low or high bytes of `b`.
+/// Returns `c` plus the dot product of the two halves of `a` and the low or high two bytes of `b`.
 pub(in crate::exec) fn dp2a(a: u32, b: u32, c: u32, sa: bool, sb: bool, high: bool) -> u32 {
     let b = if high { b >> 16 } else { b };
     (0..2).fold(c, |acc, n| {
@@ -141,15 +142,15 @@ pub(in crate::exec) fn dp2a(a: u32, b: u32, c: u32, sa: bool, sb: bool, high: bo
     })
 }
 
-/// Returns the position of the `offset`-th set bit of `mask` from bit `base`, upward or downward,
-/// or all ones if it does not exist.
+/// Returns the position of the `offset`-th set bit of `mask`, counted upward or downward from bit
+/// `base`. Returns a number whose bits are all ones if there is no such bit.
 pub(in crate::exec) fn fns(mask: u32, base: u32, offset: i32) -> u32 {
     let base = base & 31;
     if offset == 0 {
         return if mask >> base & 1 == 1 { base } else { u32::MAX };
     }
     if offset == i32::MIN {
-        // The offset's magnitude overflows on a GPU.
+        // On a GPU the magnitude of the offset overflows.
         return 0;
     }
     let mut left = offset.unsigned_abs();

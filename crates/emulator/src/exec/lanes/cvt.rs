@@ -1,4 +1,4 @@
-//! Conversions.
+//! Conversions between number types in the lanes of a warp.
 
 use super::float::{canonical, flush};
 use super::half;
@@ -19,7 +19,7 @@ fn format(ty: Type) -> Option<Format> {
     })
 }
 
-/// Returns an integer's value.
+/// Returns the value of an integer in a register.
 fn integer(ty: Type, v: u64) -> i128 {
     let shift = 64 - ty.bits();
     let v = v << shift;
@@ -32,7 +32,8 @@ fn limits(ty: Type) -> (i128, i128) {
     if ty.signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
-/// Returns the register content for an integer. Narrow types are extended to 32 bits.
+/// Returns the register content for an integer. Types narrower than 32 bits are extended to 32
+/// bits.
 fn register(ty: Type, v: i128) -> u64 {
     match ty.bits() {
         8 if ty.signed() => u64::from(v as i8 as u32),
@@ -43,7 +44,7 @@ fn register(ty: Type, v: i128) -> u64 {
     }
 }
 
-/// Replaces a subnormal f32 by zero if `on`. Values of other types are unchanged.
+/// Replaces a subnormal f32 by zero if `on` is set. Values of other types are unchanged.
 fn flush_if(on: bool, ty: Type, v: u64) -> u64 {
     if on && ty == Type::F32 { u64::from(flush(v as u32)) } else { v }
 }
@@ -188,7 +189,7 @@ fn any(r: &mut Regs, k: &Consts, i: &Inst, c: Cvt, m: u32) {
     }
 }
 
-/// An 8-bit float format, with its largest finite magnitude and its NaN.
+/// An 8-bit floating-point format, with its largest finite magnitude and its NaN.
 #[derive(Clone, Copy)]
 struct Eight {
     format: Format,
@@ -248,7 +249,7 @@ pub(in crate::exec) fn eight_bits(e5m2: bool, v: u8) -> f64 {
     half::to_f32(soft::F16, from_eight(ty, v)).into()
 }
 
-/// Converts two f32 values to a packed pair. `a` is the high half.
+/// Converts two f32 values to a packed pair. `a` becomes the high half.
 pub(in crate::exec) fn pack(
     r: &mut Regs,
     k: &Consts,

@@ -9,7 +9,7 @@ use crate::arith::nan;
 use crate::arith::soft::{self, Format, Round};
 use crate::ir::{Consts, F1, F2, FCmp, Inst, Mode};
 
-/// The NaN of GPU f32 arithmetic.
+/// The single NaN that f32 arithmetic of a GPU returns.
 const NAN32: u32 = 0x7fff_ffff;
 /// 2^-94: the smallest normal number times [`SCALE`].
 const TINY: f32 = f32::from_bits((127 - 94) << 23);
@@ -48,7 +48,7 @@ fn input(v: u32, ftz: bool) -> f32 {
     f32::from_bits(if ftz { flush(v) } else { v })
 }
 
-/// A binary operation, rounded to nearest.
+/// Computes a binary operation that is rounded to nearest.
 #[inline(always)]
 fn near2(r: &mut Regs, k: &Consts, i: &Inst, mode: Mode, m: u32, f: impl Fn(f32, f32) -> f32) {
     if !mode.ftz && !mode.sat {
@@ -85,7 +85,7 @@ fn exact_flushed(v: u32, args: [u32; 3], f: impl Fn(Format, [u64; 3]) -> u64) ->
     if wide & ((1 << (WIDE.man + WIDE.exp)) - 1) < least { v & 1 << 31 } else { v }
 }
 
-/// The significand of f32 with a larger range of exponents.
+/// A format with the significand of f32 and a larger range of exponents.
 const WIDE: Format = Format { man: 23, exp: 11 };
 
 /// Applies flushing and clamping to the bits of an f32 result.
@@ -99,7 +99,8 @@ fn exact2(r: &mut Regs, k: &Consts, i: &Inst, mode: Mode, m: u32, f: impl Fn(u64
     r.b32(k, i, m, |a, b| around(mode, f(x(a), x(b))));
 }
 
-/// Minimum or maximum. −0 is less than +0. A NaN operand is ignored unless `nan` is set.
+/// Returns the minimum or maximum. −0 is less than +0. A NaN operand is ignored unless `nan` is
+/// set.
 #[inline(always)]
 fn pick32(a: u32, b: u32, max: bool, nan: bool, ftz: bool) -> u32 {
     let (a, b) = if ftz { (flush(a), flush(b)) } else { (a, b) };
@@ -246,7 +247,7 @@ fn f32_1_rare(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: Mode, m: u32) {
     }
 }
 
-/// Returns an f32, with every NaN replaced by the single NaN of GPU arithmetic.
+/// Returns the bits of an f32, with any NaN replaced by the single NaN of GPU arithmetic.
 #[inline(always)]
 pub(in crate::exec) fn canonical(v: u32) -> u32 {
     if v & 0x7fff_ffff > 0x7f80_0000 { NAN32 } else { v }
@@ -314,7 +315,7 @@ pub(in crate::exec) fn f64_fma(r: &mut Regs, k: &Consts, i: &Inst, mode: Mode, m
     }
 }
 
-/// Returns the high word of a result, with a low word of zero.
+/// Returns the high word of a result. Its low word becomes zero.
 fn high_word(v: f64) -> u64 {
     if v.is_nan() { soft::F64.nan() } else { v.to_bits() & 0xffff_ffff_0000_0000 }
 }
@@ -338,7 +339,7 @@ pub(in crate::exec) fn f64_1(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: M
             r.u64(k, i, m, |a| nan::one(f64::from_bits(a).recip().to_bits(), a));
         }
         F1::Rcp => r.u64(k, i, m, |a| nan::one(soft::div(soft::F64, mode.round, one, a), a)),
-        // Without `.ftz` this is a function of full precision that supports subnormal numbers.
+        // Without `.ftz` this function has full precision and supports subnormal numbers.
         F1::RsqrtApprox if !mode.ftz => {
             r.u64(k, i, m, |a| nan::one(f64::from_bits(a).sqrt().recip().to_bits(), a));
         }
@@ -348,7 +349,7 @@ pub(in crate::exec) fn f64_1(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: M
     }
 }
 
-/// Returns whether a comparison is true, given the order of two numbers. `nan` is true if one of
+/// Returns whether a comparison is true, given the order of its operands. `nan` is true if one of
 /// them is a NaN.
 #[inline(always)]
 pub(in crate::exec) fn holds(cmp: FCmp, less: bool, equal: bool, nan: bool) -> bool {

@@ -6,7 +6,7 @@ use crate::arith::approx;
 use crate::arith::soft::{self, Format, Round};
 use crate::ir::{Consts, F1, F2, FCmp, Fp, Inst, Mode};
 
-/// Returns the format of an element.
+/// Returns the floating-point format of an element type.
 fn format(fp: Fp) -> Format {
     match fp {
         Fp::Bf16 | Fp::Bf16x2 => soft::BF16,
@@ -46,7 +46,7 @@ pub(in crate::exec) fn from_f32(f: Format, v: f32) -> u16 {
 }
 
 /// Flushes a result with `.ftz` that is below the normal numbers when it is rounded with an
-/// unlimited exponent. `exact` is the result before rounding, `v` the result after it.
+/// unlimited exponent range. `exact` is the result before rounding, `v` the result after it.
 fn flushed(f: Format, mode: Mode, v: u16, exact: f64) -> u16 {
     let least = f64::from(to_f32(f, 1 << f.man));
     let half_ulp = 1.0 - 0.25 / f64::from(1u32 << f.man);
@@ -161,7 +161,7 @@ fn unary(f: Format, op: F1, mode: Mode, a: u16) -> u16 {
     finish(f, mode, v)
 }
 
-/// Applies `g` to one element or to both halves.
+/// Applies `g` to one element, or to both halves of a pair.
 fn each(fp: Fp, a: u32, b: u32, c: u32, g: impl Fn(u16, u16, u16) -> u16) -> u32 {
     let low = u32::from(g(a as u16, b as u16, c as u16));
     if !packed(fp) {
@@ -209,7 +209,7 @@ pub(in crate::exec) fn compare(
     }
 }
 
-/// Addition for atomics.
+/// Adds two elements for an atomic operation.
 pub(in crate::exec) fn add(f: Format, a: u16, b: u16) -> u16 {
     binary(f, F2::Add, Mode::default(), a, b)
 }

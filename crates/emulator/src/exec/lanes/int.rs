@@ -14,7 +14,7 @@ fn u24(v: u32) -> u64 {
     u64::from(v & 0x00ff_ffff)
 }
 
-/// Division as on a GPU: a division by zero returns all ones as quotient and as remainder.
+/// Divides as a GPU does: a division by zero returns all ones as quotient and as remainder.
 fn div_s32(a: u32, b: u32) -> u32 {
     if b == 0 { u32::MAX } else { (a as i32).wrapping_div(b as i32) as u32 }
 }
@@ -80,7 +80,7 @@ fn i32_2_rare(r: &mut Regs, k: &Consts, i: &Inst, op: I2, m: u32) {
     }
 }
 
-/// 16-bit operations. Operands and results are zero-extended.
+/// Computes 16-bit operations. Operands and results are zero-extended.
 #[inline(always)]
 pub(in crate::exec) fn i16_2(r: &mut Regs, k: &Consts, i: &Inst, op: I2, m: u32) {
     let s = |v: u32| i32::from(v as i16);
@@ -334,7 +334,7 @@ pub(in crate::exec) fn cmp64(r: &mut Regs, k: &Consts, i: &Inst, op: Cmp, m: u32
     }
 }
 
-/// One step of a multi-word operation. Returns the result and the carry out.
+/// Computes one step of a multi-word operation. Returns the result and the carry out.
 fn carry_step(op: Carry, bits: u32, a: u64, b: u64, c: u64, flag: bool) -> (u64, bool) {
     let mask = if bits == 64 { u128::from(u64::MAX) } else { u128::from(u32::MAX) };
     let flag = u128::from(flag);

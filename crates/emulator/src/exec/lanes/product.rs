@@ -29,8 +29,8 @@ pub(in crate::exec) struct Operand<'a> {
     pub(in crate::exec) spread: Spread,
 }
 
-/// D = A × B + C, for A of m × k and B of k × n. For 8-bit floats, the depth is ordered so that the
-/// terms of the first of the two partial sums come first.
+/// Operands of D = A × B + C, where A is m × k and B is k × n. For 8-bit floats, the depth is
+/// ordered so that the terms of the first of the two partial sums come first.
 pub(in crate::exec) struct Task<'a> {
     pub(in crate::exec) m: usize,
     pub(in crate::exec) n: usize,
@@ -201,7 +201,7 @@ fn integers(r: &mut Regs, k: &Consts, task: &Task<'_>, tiles: &mut Tiles) {
                 let x = tiles.x_exponents[i * depth + s];
                 let y = wide(&tiles.y_exponents, s * n + j);
                 for l in 0..WIDE {
-                    // A sum of a few dozen 16-bit products.
+                    // The sum of a few dozen products of 16-bit integers does not overflow.
                     sum[l] = sum[l].wrapping_add(x.wrapping_mul(y[l]));
                 }
             }
@@ -267,8 +267,8 @@ fn values(r: &Regs, k: &Consts, operand: &Operand<'_>, to: &mut [f64; LARGEST]) 
     largest.iter().all(|e| *e <= 1023)
 }
 
-/// Returns the values in the low bits of words. Each format has a separate loop, which the compiler
-/// vectorises.
+/// Extracts the values of one format from the low bits of words. Each format has a separate loop,
+/// which the compiler vectorises.
 #[inline(always)]
 fn fractions_of(elem: Elem, lanes: &[u32; 32]) -> [f64; 32] {
     let mut row = [0.0; 32];
@@ -334,7 +334,7 @@ fn load(r: &Regs, k: &Consts, operand: &Operand<'_>, mut take: impl FnMut(usize,
     }
 }
 
-/// Writes the elements of D. They are repeated until its registers are full.
+/// Writes the elements of D, repeated until its registers are full.
 #[inline(always)]
 fn store(r: &mut Regs, operand: &Operand<'_>, value: impl Fn(usize) -> u32) {
     let bits = operand.elem.bits();

@@ -5,7 +5,7 @@
 
 use crate::ir::{Consts, Inst, K, Row32, Row64};
 
-/// All lanes.
+/// Mask of all 32 lanes.
 pub(crate) const ALL: u32 = u32::MAX;
 
 /// The registers of a frame.
@@ -17,14 +17,15 @@ pub(crate) struct Regs {
 }
 
 impl Regs {
-    /// Resizes to the number of registers of a function. Their content is undefined.
+    /// Resizes the storage to the number of registers of a function. The content of the registers
+    /// is undefined.
     pub(crate) fn resize(&mut self, n32: u32, n64: u32, np: u32) {
         self.r32.resize(n32 as usize, Row32([0; 32]));
         self.r64.resize(n64 as usize, Row64([0; 32]));
         self.p.resize(np as usize, 0);
     }
 
-    /// Returns the memory of the registers, bytes.
+    /// Returns the memory that the registers use, bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let rows = [self.r32.capacity() * 128, self.r64.capacity() * 256, self.p.capacity() * 4];
         rows.iter().sum::<usize>() as u64
@@ -83,7 +84,7 @@ impl Regs {
         *d = (*d & !mask) | (v & mask);
     }
 
-    /// d = f(a)
+    /// Computes `d = f(a)` on 32-bit registers.
     #[inline(always)]
     pub(crate) fn u32(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u32) -> u32) {
         let a = self.s32(k, i.a);
@@ -94,7 +95,7 @@ impl Regs {
         self.put32(i.d, &o, m);
     }
 
-    /// d = f(a, b)
+    /// Computes `d = f(a, b)` on 32-bit registers.
     #[inline(always)]
     pub(crate) fn b32(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u32, u32) -> u32) {
         let (a, b) = (self.s32(k, i.a), self.s32(k, i.b));
@@ -105,7 +106,7 @@ impl Regs {
         self.put32(i.d, &o, m);
     }
 
-    /// d = f(a, b, c)
+    /// Computes `d = f(a, b, c)` on 32-bit registers.
     #[inline(always)]
     pub(crate) fn t32(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u32, u32, u32) -> u32) {
         let (a, b, c) = (self.s32(k, i.a), self.s32(k, i.b), self.s32(k, i.c));
@@ -146,7 +147,7 @@ impl Regs {
         self.put64(i.d, &o, m);
     }
 
-    /// Computes 64 bits from 64 bits and 32 bits.
+    /// Computes a 64-bit result from a 64-bit and a 32-bit operand.
     #[inline(always)]
     pub(crate) fn b64_32(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u64, u32) -> u64) {
         let (a, b) = (self.s64(k, i.a), self.s32(k, i.b));
@@ -157,7 +158,7 @@ impl Regs {
         self.put64(i.d, &o, m);
     }
 
-    /// Computes 64 bits from 32.
+    /// Computes a 64-bit result from a 32-bit operand.
     #[inline(always)]
     pub(crate) fn u64_32(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u32) -> u64) {
         let a = self.s32(k, i.a);
@@ -168,7 +169,7 @@ impl Regs {
         self.put64(i.d, &o, m);
     }
 
-    /// Computes 32 bits from 64.
+    /// Computes a 32-bit result from a 64-bit operand.
     #[inline(always)]
     pub(crate) fn u32_64(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u64) -> u32) {
         let a = self.s64(k, i.a);

@@ -10,7 +10,7 @@ use crate::exec::step::{Turn, run, settle};
 /// Number of instructions that a block may execute before another block gets its worker.
 const SLICE: u64 = 1 << 20;
 
-/// A block whose warps are all between two instructions.
+/// A block whose warps are all between two instructions, so that it can be suspended.
 pub(super) struct Block {
     pub(super) cta: Cta,
     warps: Vec<Warp>,
@@ -25,7 +25,7 @@ pub(super) enum Slice {
     Spinning,
     /// The time slice of the block has ended.
     Expired,
-    /// The block has read data that other blocks may change before it continues.
+    /// The block has read data that other blocks may change before this block continues.
     Held,
 }
 
@@ -35,8 +35,8 @@ fn lanes(threads: u32, w: u32) -> u32 {
     if count == 32 { u32::MAX } else { (1 << count) - 1 }
 }
 
-/// Patterns that fill the shared memory of blocks, in turn: NaN or −1, a large number, and a large
-/// negative number. On a GPU, shared memory contains data of earlier blocks, so a kernel that
+/// Patterns that successive blocks find in their shared memory: NaN or −1, a large number, and a
+/// large negative number. On a GPU, shared memory contains data of earlier blocks, so a kernel that
 /// assumes zeros is wrong.
 const LEFT: [u32; 3] = [0xffff_ffff, 0x5a5a_5a5a, 0xdada_dada];
 
@@ -84,7 +84,8 @@ impl Block {
         reserved.fill(0);
     }
 
-    /// Sets after which plain load from global memory the block lets others run. 0 means never.
+    /// Sets the number of the plain load from global memory after which the block lets other blocks
+    /// run. 0 means never.
     pub(super) fn hold(&mut self, hold: u32) {
         self.cta.hold = hold;
     }

@@ -24,7 +24,7 @@ use crate::counts::{Counts, Executed};
 
 /// Maximum memory for the state of blocks that have begun, bytes.
 const RESIDENT_BYTES: usize = 1 << 30;
-/// Time for which a helper keeps its thread while another launch waits for one.
+/// Time for which a helper thread works for a launch while another launch waits for a thread.
 const TURN: Duration = Duration::from_millis(5);
 
 /// Number of running launches.
@@ -32,7 +32,7 @@ static LAUNCHES: AtomicUsize = AtomicUsize::new(0);
 /// Blocks that wait for a worker, and the results so far.
 struct Queue {
     order: Order,
-    /// Number of plain loads from global memory by the most recently completed block.
+    /// Number of plain loads from global memory that the most recently completed block executed.
     loads: u32,
     paused: VecDeque<Box<Block>>,
     next: u64,
@@ -100,7 +100,8 @@ impl Shared<'_> {
         q.paused.pop_front().map(Ok)
     }
 
-    /// Runs blocks until none can be taken or, if `polite`, until another launch needs the thread.
+    /// Runs blocks until none is left or, if `polite` is set, until another launch needs the
+    /// thread.
     fn work(&self, polite: bool) {
         let mut worker = Worker::new(self.grid);
         let begin = Instant::now();
@@ -175,7 +176,7 @@ fn release(grid: &Grid<'_>, block: Option<Box<Block>>) {
     }
 }
 
-/// Runs all blocks. Returns the sums over all workers.
+/// Runs all blocks of the grid. Returns the sums of the counts of all workers.
 pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
     let [x, y, z] = grid.cfg.grid.map(u64::from);
     let [bx, by, bz] = grid.cfg.block;

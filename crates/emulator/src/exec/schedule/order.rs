@@ -10,11 +10,11 @@ pub(super) const WINDOW: u64 = 64;
 pub(super) struct Order {
     seed: u64,
     total: u64,
-    /// Indices within the current window.
+    /// Indices of the blocks within the current window.
     window: [u8; WINDOW as usize],
 }
 
-/// Number of first blocks of a launch of which about every second one is held.
+/// Number of blocks at the start of a launch of which about every second one is held.
 const OFTEN: u64 = 32;
 /// Of the later blocks, about one in this many is held.
 const SELDOM: u64 = 64;

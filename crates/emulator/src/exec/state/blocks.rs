@@ -26,9 +26,9 @@ use crate::memory::{Cells, Table};
 
 /// Bytes of memory that a page of records covers. The page itself uses eight times as much memory.
 const PAGE: u64 = 64 << 10;
-/// Maximum number of pages of a launch. They cover 64 MiB of memory and use 512 MiB.
+/// Maximum number of pages of records of a launch. They cover 64 MiB of memory and use 512 MiB.
 const MOST_PAGES: usize = 1024;
-/// Maximum number of blocks that an event can distinguish.
+/// Maximum number of blocks in a launch whose races are detected.
 const MOST_BLOCKS: u64 = 1 << 27;
 
 /// Kind of an access, for races between blocks.
@@ -42,10 +42,10 @@ pub(in crate::exec) enum Act {
     StrongWrite,
 }
 
-/// The other access of a race.
+/// The earlier access of a race between blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::exec) struct Other {
-    /// Index of the block that made it.
+    /// Index of the block that made the access.
     pub(in crate::exec) block: u64,
     /// Description of the access.
     pub(in crate::exec) what: &'static str,
@@ -106,12 +106,12 @@ type Pages = Box<[OnceLock<Option<Cells>>]>;
 
 /// The accesses of all blocks of a launch.
 pub(in crate::exec) struct BlockRaces {
-    /// Pages for each region of the table.
+    /// Pages of records for each region of the table.
     regions: Vec<OnceLock<Pages>>,
     pages: AtomicUsize,
-    /// Time of the next release.
+    /// Time of the next release on the launch's clock.
     clock: AtomicU64,
-    /// Time after the most recent `free` on the device's heap.
+    /// Time on the launch's clock after the most recent `free` on the device's heap.
     heap: AtomicU64,
     missed: AtomicBool,
     /// Held while an element is compared with its new value and written, since two blocks that
@@ -120,8 +120,8 @@ pub(in crate::exec) struct BlockRaces {
 }
 
 impl BlockRaces {
-    /// Returns the record for a launch of `blocks` blocks, or `None` if there is only one or there
-    /// are too many.
+    /// Returns the record for a launch of `blocks` blocks. Returns `None` if the launch has only
+    /// one block, or too many.
     pub(in crate::exec) fn new(table: &Table, blocks: u64) -> Option<Self> {
         (2..MOST_BLOCKS).contains(&blocks).then(|| Self {
             regions: table.regions.iter().map(|_| OnceLock::new()).collect(),
@@ -133,7 +133,7 @@ impl BlockRaces {
         })
     }
 
-    /// Locks out other writes to the element at `va`.
+    /// Prevents other writes to the element at `va` while the guard exists.
     pub(in crate::exec) fn alone(&self, va: u64) -> MutexGuard<'_, ()> {
         let lock = &self.writing[(va / 8 % 64) as usize];
         lock.lock().unwrap_or_else(PoisonError::into_inner)
@@ -159,7 +159,7 @@ impl BlockRaces {
         u32::try_from(time).unwrap_or(u32::MAX)
     }
 
-    /// Returns a time after everything done so far.
+    /// Returns a time after all accesses made so far.
     fn everything(&self) -> u32 {
         self.release().saturating_add(1)
     }
@@ -171,7 +171,7 @@ impl BlockRaces {
     }
 
     /// Returns the time before which accesses are ordered before a block that has just allocated
-    /// memory of the device's heap.
+    /// memory from the device's heap.
     pub(in crate::exec) fn allocated(&self) -> u32 {
         u32::try_from(self.heap.load(SeqCst)).unwrap_or(u32::MAX)
     }
@@ -219,7 +219,7 @@ impl BlockRaces {
 
     /// Records an access that is about to be made, and returns the access that it races with. An
     /// atomic or a strong store is a release. It also acquires the time stored with its words
-    /// before, which then need not be kept.
+    /// before, so that time need not be kept.
     pub(in crate::exec) fn access(
         &self,
         table: &Table,
@@ -267,8 +267,8 @@ impl BlockRaces {
     }
 
     /// Returns the time before which accesses are ordered before the block's, after it has read
-    /// these bytes. The read is a plain one if `plain`, and an atomic or another strong access
-    /// otherwise. The result is at least `known`.
+    /// these bytes. `plain`: the read is a plain one, and otherwise an atomic or another strong
+    /// access. The result is at least `known`.
     pub(in crate::exec) fn acquire(
         &self,
         table: &Table,

@@ -5,24 +5,24 @@
 
 use std::collections::HashMap;
 
-/// A synchronisation object.
+/// An object that orders the accesses of warps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::exec) enum Object {
     /// A barrier of the block.
     Barrier(u8),
     /// A word of shared memory, given by its index.
     Word(u32),
-    /// All words beyond the first [`MOST_OBJECTS`] objects.
+    /// All words beyond the first [`MOST_OBJECTS`] objects, which share one clock.
     Rest,
-    /// All words of global memory, and fences.
+    /// All words of global memory, and fences, which share one clock.
     Global,
 }
 
 /// Maximum number of objects of a block with separate clocks.
 const MOST_OBJECTS: usize = 4096;
-/// The clocks of an object.
+/// The clocks of a synchronisation object.
 struct Sync {
-    /// Clock of the warps that have arrived.
+    /// Clock of the warps that have arrived since the last wait ended.
     open: Box<[u32]>,
     /// Clock of the warps that had arrived when the last wait ended.
     done: Box<[u32]>,
@@ -31,7 +31,8 @@ struct Sync {
 /// The clocks of a block's warps and of the synchronisation objects.
 pub(in crate::exec) struct Clocks {
     warps: usize,
-    /// Row `w`: for every warp, the time up to which warp `w` is ordered after it.
+    /// Row `w` holds, for every other warp, the time up to which its accesses are ordered before
+    /// those of warp `w`.
     rows: Vec<u32>,
     objects: HashMap<Object, Sync>,
 }
@@ -43,7 +44,7 @@ fn join(to: &mut [u32], from: &[u32]) {
 impl Clocks {
     pub(super) fn new(warps: usize) -> Self {
         let mut rows = vec![0; warps * warps];
-        // Each warp's own time begins at 1. The other warps are not ordered after it.
+        // Each warp's own time begins at 1. No warp is ordered after another.
         (0..warps).for_each(|w| rows[w * warps + w] = 1);
         Self { warps, rows, objects: HashMap::new() }
     }
@@ -88,13 +89,13 @@ impl Clocks {
         }
     }
 
-    /// Returns the own time of `warp`.
+    /// Returns the time of `warp` on its clock.
     pub(super) fn time(&self, warp: u32) -> u32 {
         self.rows[warp as usize * (self.warps + 1)]
     }
 
-    /// Returns whether `warp` is not ordered after the access that warp `other` made at its time
-    /// `when`.
+    /// Returns whether `warp` is not ordered after the access that warp `other` made at time `when`
+    /// of its clock.
     pub(super) fn are_apart(&self, warp: u32, (other, when): (u32, u32)) -> bool {
         other != warp && when > self.rows[warp as usize * self.warps + other as usize]
     }

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 const MOST: usize = 256;
 /// Maximum number of pending arrivals of a block.
 const MOST_ARRIVALS: usize = 4096;
-/// Size of the record for one byte of shared memory if the sanitiser is on, bytes.
+/// Size of the record for one byte of shared memory when the sanitiser is on, bytes.
 pub(in crate::exec) const BYTES_PER_BYTE: usize = size_of::<u32>();
 
 /// A `cp.async` instruction of a warp.
@@ -22,11 +22,11 @@ pub(in crate::exec) struct Transfer {
     pub(in crate::exec) lanes: u32,
     /// Number of bytes written.
     pub(in crate::exec) bytes: u8,
-    /// Number of bytes read by each lane; the remaining bytes are written as zeros.
+    /// Number of bytes that each lane reads; the remaining bytes are written as zeros.
     pub(in crate::exec) size: [u8; 32],
-    /// Offsets in shared memory.
+    /// Destination of each lane: offset in shared memory.
     pub(in crate::exec) to: [u32; 32],
-    /// Addresses in global memory, valid where `size` is not 0.
+    /// Source of each lane: address in global memory, valid where `size` is not 0.
     pub(in crate::exec) from: [u64; 32],
     /// The copy's group in each lane.
     group: [u32; 32],
@@ -40,13 +40,13 @@ pub(in crate::exec) struct Arrival {
     /// Offset of the object in shared memory.
     pub(in crate::exec) object: u64,
     pub(in crate::exec) warp: u32,
-    /// The lanes that arrive. All of them name the same object.
+    /// The lanes that arrive. All of them refer to the same object.
     pub(in crate::exec) lanes: u32,
-    /// The arrival waits for copies with lower numbers.
+    /// Number of the first copy for which the arrival does not wait. It waits for all earlier ones.
     number: u64,
 }
 
-/// Copies of one warp.
+/// Pending copies of one warp.
 #[derive(Default)]
 struct Queue {
     /// Pending copies, oldest first.
@@ -106,7 +106,7 @@ impl Copies {
         oldest
     }
 
-    /// Sets the marks of the bytes that a copy writes.
+    /// Records which thread will write the bytes of a copy.
     fn mark(&mut self, copy: &Transfer, mark: impl Fn(u32) -> u32) {
         for lane in (0..32).filter(|l| copy.lanes >> l & 1 == 1) {
             let from = copy.to[lane as usize] as usize;
@@ -131,7 +131,7 @@ impl Copies {
     }
 
     /// Removes and returns the copies of `lanes` that must complete so that at most `keep` of their
-    /// groups stay pending; with `None`, all copies. The newest comes first.
+    /// groups stay pending. If `keep` is `None`, all copies must complete. The newest comes first.
     pub(in crate::exec) fn wait(
         &mut self,
         warp: u32,
@@ -158,7 +158,7 @@ impl Copies {
         oldest
     }
 
-    /// Removes and returns the arrivals at an object, oldest first.
+    /// Removes and returns the pending arrivals at an object, oldest first.
     pub(in crate::exec) fn due(&mut self, object: u64) -> Vec<Arrival> {
         if self.arrivals.is_empty() {
             return Vec::new();
@@ -173,7 +173,7 @@ impl Copies {
         self.take(arrival.warp, arrival.lanes, |copy, _| copy.number < arrival.number)
     }
 
-    /// Removes and returns all copies, newest first.
+    /// Removes and returns all pending copies, newest first.
     pub(in crate::exec) fn all(&mut self) -> Vec<Transfer> {
         let warps = 0..self.queues.len() as u32;
         let mut out: Vec<_> = warps.flat_map(|w| self.take(w, u32::MAX, |_, _| true)).collect();

@@ -8,14 +8,15 @@ use super::race::Races;
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::exec) struct Barrier {
     pub(in crate::exec) arrived: u32,
-    /// Number of threads to wait for, if the instruction sets it; 0 means all.
+    /// Number of threads that the barrier waits for, if an instruction sets it; 0 means all threads
+    /// of the block.
     pub(in crate::exec) expected: u32,
     pub(in crate::exec) generation: u32,
     popc: u32,
     all: bool,
     any: bool,
-    /// Results of the completed generation: number of true predicates, whether all were true,
-    /// whether any was.
+    /// Results of the completed generation: the number of true predicates, whether all were true,
+    /// and whether any was.
     pub(in crate::exec) result: (u32, bool, bool),
 }
 
@@ -27,7 +28,7 @@ pub(in crate::exec) struct Cta {
     pub(in crate::exec) shared: Vec<u32>,
     pub(in crate::exec) shared_bytes: u32,
     pub(in crate::exec) barriers: [Barrier; 16],
-    /// Number of threads that have not exited.
+    /// Number of threads of the block that have not exited.
     pub(in crate::exec) alive: u32,
     /// Last accesses to shared and global memory, if races are detected.
     pub(in crate::exec) races: Option<Races>,
@@ -38,11 +39,11 @@ pub(in crate::exec) struct Cta {
     pub(in crate::exec) known: u32,
     /// Number of plain loads from global memory so far, counted once per warp.
     pub(in crate::exec) loads: u32,
-    /// Number of the plain load after which the block lets others run, once; 0 means never.
+    /// Number of the plain load after which the block lets other blocks run once; 0 means never.
     pub(in crate::exec) hold: u32,
 }
 
-/// Value of `hold` in a block that must let others run now.
+/// Value of `hold` in a block that must let other blocks run now.
 pub(in crate::exec) const HELD: u32 = u32::MAX;
 
 impl Cta {
@@ -55,7 +56,7 @@ impl Cta {
         }
     }
 
-    /// Returns whether the block must let others run now, and resets that request.
+    /// Returns whether the block must let other blocks run now, and clears that request.
     pub(in crate::exec) fn held(&mut self) -> bool {
         let held = self.hold == HELD;
         self.hold = if held { 0 } else { self.hold };

@@ -8,7 +8,7 @@ use crate::ir::SourceLine;
 /// Maximum number of distinct findings of a launch.
 const MAX_FINDINGS: usize = 256;
 
-/// Thread and source position: the data that a message about a thread needs.
+/// Thread and source position that a message mentions.
 pub(in crate::exec) struct Where {
     pub(in crate::exec) block: [u32; 3],
     pub(in crate::exec) thread: [u32; 3],
@@ -34,13 +34,13 @@ impl Where {
         }
     }
 
-    /// Returns "by block (0,0,0) thread (5,0,0)".
+    /// Returns the thread as text: "by block (0,0,0) thread (5,0,0)".
     pub(in crate::exec) fn who(&self) -> String {
         let ([x, y, z], [a, b, c]) = (self.block, self.thread);
         format!("by block ({x},{y},{z}) thread ({a},{b},{c})")
     }
 
-    /// Returns "; foo.cu:12", or the line in the PTX.
+    /// Returns the source position as text: "; foo.cu:12", or the line in the PTX.
     pub(in crate::exec) fn place(&self) -> String {
         match &self.source {
             Some((file, line)) => format!("; {file}:{line}"),

@@ -28,10 +28,10 @@ pub(in crate::exec) struct Grid<'a> {
     pub(in crate::exec) heap: &'a Heap,
     pub(in crate::exec) table: Arc<Table>,
     pub(in crate::exec) shared_bytes: u32,
-    /// Maps functions of the module to functions of the code.
+    /// Maps the functions that the module declares to functions of the code.
     pub(in crate::exec) index: &'a [(usize, u32)],
     pub(in crate::exec) id: u64,
-    /// Address of the grid barrier's memory in a cooperative launch; otherwise 0.
+    /// Address of the grid barrier's memory in a cooperative launch; 0 in any other launch.
     pub(in crate::exec) workspace: u64,
     pub(in crate::exec) begin: Instant,
     pub(in crate::exec) alu: Alu,
@@ -47,8 +47,8 @@ pub(in crate::exec) struct Grid<'a> {
 }
 
 impl Grid<'_> {
-    /// Returns the offset at which the shared memory reserved by the system begins: after the
-    /// block's own. On a GPU it is in front of it.
+    /// Returns the offset at which the shared memory reserved by the system begins. Here it follows
+    /// the shared memory of the block; on a GPU it precedes it.
     pub(in crate::exec) fn reserved_at(&self) -> u32 {
         self.shared_bytes.next_multiple_of(16)
     }
@@ -72,7 +72,8 @@ impl Grid<'_> {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Fails if the launch must stop.
+    /// Returns a fault if the launch must stop: it was stopped or cancelled, or its deadline has
+    /// passed.
     pub(in crate::exec) fn check_time(&self) -> Result<(), Box<LaunchFault>> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(fault(FaultKind::Timeout, "the launch has been stopped".into()));

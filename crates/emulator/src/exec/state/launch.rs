@@ -19,7 +19,7 @@ pub struct LaunchConfig {
     pub cooperative: bool,
 }
 
-/// Settings of a launch that do not change the result of a correct kernel.
+/// Options of a launch. They do not change the result of a correct kernel.
 pub struct LaunchOptions<'a> {
     /// Time at which the launch is stopped.
     pub deadline: Option<Instant>,
@@ -35,8 +35,8 @@ pub struct LaunchOptions<'a> {
     pub sanitize: bool,
     /// Whether to count memory traffic too, which slows the launch down.
     pub count: bool,
-    /// The order in which blocks start: 0 for the order of their indices, any other number for a
-    /// shuffled order. The same number gives the same order.
+    /// The order in which blocks start: 0 means the order of their indices, any other number a
+    /// shuffled order. The same number always gives the same order.
     pub order: u64,
 }
 
@@ -61,9 +61,9 @@ pub enum FaultKind {
     MisalignedAddress,
     /// An instruction that cannot be executed.
     IllegalInstruction,
-    /// `trap`.
+    /// The kernel executed `trap`.
     Trap,
-    /// `assert` failed.
+    /// An `assert` in the kernel failed.
     Assert,
     /// The deadline passed, or the launch was cancelled or stopped.
     Timeout,

@@ -17,12 +17,12 @@ use super::clocks::{Clocks, Object};
 use super::together::{self, Together};
 use super::within::{Within, Words};
 
-/// Kind of an access, for races.
+/// Kind of an access, for the detection of races on shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::exec) enum Mode {
     Read,
     Write,
-    /// A write that does not change the bytes.
+    /// A write of the value that memory already contains.
     Again,
     /// An atomic that writes.
     Atomic,
@@ -36,13 +36,13 @@ pub(in crate::exec) const BYTES_PER_BYTE: usize = size_of::<Last>() + together::
 /// An access: thread + 1 (0 for none) and the time of its warp.
 type Event = (u32, u32);
 
-/// The last accesses to a byte.
+/// The last accesses to a byte of shared memory.
 #[derive(Clone, Copy, Default)]
 struct Last {
     write: Event,
     atomic: Event,
     read: Event,
-    /// Another read, by a warp other than that of `read`.
+    /// Another read, by a warp other than the one that made `read`.
     second: Event,
 }
 
@@ -91,8 +91,8 @@ impl Races {
         self.together.synchronise(warp, lanes);
     }
 
-    /// Records an access by a lane, executed together with `lanes` of its warp. Returns the thread
-    /// of the same warp whose write it races with.
+    /// Records an access by a lane that `lanes` of its warp execute together. Returns the thread of
+    /// the same warp whose write races with the access.
     pub(in crate::exec) fn access_in_warp(
         &mut self,
         (at, len): (u64, u32),

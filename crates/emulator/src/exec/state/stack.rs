@@ -1,14 +1,14 @@
-//! Memory that calls use.
+//! Accounting of the memory that function calls use.
 
 use std::iter::Sum;
 use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Memory that calls use, bytes.
+/// Memory that function calls use, bytes.
 #[derive(Debug, Default, Clone, Copy)]
 pub(in crate::exec) struct Stack {
     pub(in crate::exec) all: u64,
-    /// The part that recursive calls use.
+    /// The part of the memory that recursive calls use.
     pub(in crate::exec) recursive: u64,
 }
 
@@ -27,7 +27,7 @@ impl Sum for Stack {
     }
 }
 
-/// Memory that the calls of all threads of a launch use.
+/// Memory that the function calls of all threads of a launch use.
 #[derive(Debug, Default)]
 pub(in crate::exec) struct Stacks {
     all: AtomicU64,

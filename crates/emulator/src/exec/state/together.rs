@@ -16,17 +16,17 @@ pub(super) const BYTES_PER_BYTE: usize = size_of::<Wrote>();
 struct Wrote {
     /// Thread + 1; 0 means no write.
     thread: u32,
-    /// Lanes of its warp that executed the write together with it.
+    /// Lanes of the thread's warp that executed the write together with it.
     lanes: u32,
-    /// Number of synchronisations of its warp before the write.
+    /// Number of synchronisations of the thread's warp before the write.
     epoch: u32,
 }
 
-/// Synchronisations of the lanes of a warp.
+/// Record of when the lanes of a warp synchronised with each other.
 #[derive(Clone, Copy)]
 struct Synced {
     epoch: u32,
-    /// For each lane, the number of the last synchronisation in which it took part.
+    /// For each lane, the number of the last synchronisation in which the lane took part.
     last: [u32; 32],
 }
 
@@ -68,7 +68,7 @@ impl Together {
         bytes.iter().find(races).map(|wrote| wrote.thread - 1)
     }
 
-    /// Records a plain write by a lane, executed together with `lanes`.
+    /// Records a plain write by a lane that `lanes` of its warp execute together.
     pub(super) fn wrote(&mut self, at: u64, len: u32, warp: u32, lane: u32, lanes: u32) {
         let Some(synced) = self.warps.get(warp as usize) else { return };
         let own = Wrote { thread: warp * 32 + lane + 1, lanes, epoch: synced.epoch };

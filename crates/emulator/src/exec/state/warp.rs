@@ -2,17 +2,18 @@
 //!
 //! Lanes at the same instruction of the same frame run together as a *group*. At a divergent branch
 //! the group splits; groups that meet again merge. The group with the deepest call nesting runs
-//! first, and among those the one with the lowest instruction address. This order reunites lanes as
-//! early as possible. A group that has been in a loop for a long time yields to the others. A lane
-//! that waits for another lane of its warp therefore does not wait forever.
+//! first. Among groups of equal nesting, the one with the lowest instruction address does. This
+//! order reunites lanes as early as possible. A group that has been in a loop for a long time
+//! yields to the others. A lane that waits for another lane of its warp therefore does not wait
+//! forever.
 
 use super::stack::Stack;
 use crate::exec::lanes::Regs;
 use crate::ir::{Code, Row32};
 
-/// Index that means no frame.
+/// Value of an index that refers to no frame.
 pub(in crate::exec) const NONE: u32 = u32::MAX;
-/// Maximum nesting of calls.
+/// Maximum nesting of function calls.
 pub(in crate::exec) const MAX_DEPTH: u32 = 2048;
 /// Maximum local memory of a thread in addition to the kernel's own frame, bytes.
 pub(in crate::exec) const STACK: u32 = 64 << 10;
@@ -25,7 +26,7 @@ pub(in crate::exec) struct Frame {
     pub(in crate::exec) regs: Regs,
     pub(in crate::exec) func: u32,
     pub(in crate::exec) parent: u32,
-    /// Address of the call instruction in the parent.
+    /// Address of the call instruction in the calling function.
     pub(in crate::exec) call: u32,
     /// Lanes that have not returned.
     pub(in crate::exec) lanes: u32,
@@ -39,16 +40,16 @@ pub(in crate::exec) struct Frame {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::exec) enum State {
     Ready,
-    /// Waits at barrier `id`, which was in generation `since` on arrival.
+    /// The group waits at barrier `id`, which was in generation `since` on arrival.
     Barrier {
         id: u8,
         since: u32,
     },
-    /// Waits at an instruction for lanes that have not arrived.
+    /// The group waits at an instruction for lanes that have not arrived.
     Sync,
 }
 
-/// Lanes at the same instruction.
+/// Lanes that are at the same instruction of the same frame.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::exec) struct Group {
     pub(in crate::exec) pc: u32,
@@ -75,7 +76,7 @@ pub(in crate::exec) struct Warp {
     pub(in crate::exec) tid: [[u32; 32]; 3],
     /// Number of instructions that the warp has executed; serves as its clock.
     pub(in crate::exec) clock: u64,
-    /// Memory that calls use. Frames are kept for later calls.
+    /// Memory that function calls use. Frames are kept for later calls.
     pub(in crate::exec) stack: Stack,
 }
 
@@ -83,7 +84,7 @@ pub(in crate::exec) struct Warp {
 pub(in crate::exec) enum Pick {
     /// Run the group at this index.
     Run(usize),
-    /// All groups that could run have yielded once.
+    /// Every group that could run has yielded to the others.
     Spinning,
     /// All groups wait at barriers.
     Blocked,
@@ -209,7 +210,7 @@ impl Warp {
         }
     }
 
-    /// Merges groups that have met.
+    /// Merges groups that are at the same instruction of the same frame.
     fn merge(&mut self) {
         let mut i = 0;
         while i < self.groups.len() {
@@ -281,7 +282,7 @@ impl Warp {
         others.map(|(_, g)| g.pc).min().unwrap_or(u32::MAX)
     }
 
-    /// Returns the size of a warp's registers and local memory, for the memory budget, bytes.
+    /// Returns the memory that the registers and the local memory of a warp use, bytes.
     pub(in crate::exec) fn estimate(code: &Code) -> usize {
         let f = &code.funcs[0];
         f.n32 as usize * 128 + f.n64 as usize * 256 + f.local as usize * 32

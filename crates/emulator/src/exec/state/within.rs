@@ -109,7 +109,7 @@ struct Notes {
 /// Records of the words that a block has accessed.
 #[derive(Default)]
 pub(super) struct Words {
-    /// Index in `pages` by page number.
+    /// Maps the number of a page to its index in `pages`.
     places: HashMap<u64, usize>,
     pages: Vec<Box<[Notes]>>,
     /// Number and index of the most recently accessed page.
@@ -121,7 +121,7 @@ impl Words {
         self.pages.len()
     }
 
-    /// Returns the records of the word at `va`, or `None` if there is no space for them.
+    /// Returns the records of the word at `va`, or `None` if the limit on pages has been reached.
     fn at(&mut self, va: u64, room: &Room) -> Option<&mut Notes> {
         let (number, word) = (va / 4 / WORDS as u64, (va / 4) as usize % WORDS);
         let place = match self.last.filter(|(last, _)| *last == number) {
@@ -141,7 +141,7 @@ impl Words {
     }
 }
 
-/// The other access of a race: a thread of the block, and a description.
+/// The earlier access of a race: a thread of the block, and a description.
 pub(in crate::exec) type Rival = (u32, &'static str);
 
 /// The recorded accesses of a block to global memory, and their clocks.

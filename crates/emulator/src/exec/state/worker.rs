@@ -16,7 +16,7 @@ pub(in crate::exec) struct Worker<'a> {
     pub(in crate::exec) victim: usize,
     /// Number of warp instructions executed so far.
     pub(in crate::exec) executed: u64,
-    /// Execution counts of each instruction.
+    /// Number of executions of each instruction.
     pub(in crate::exec) profile: Vec<Executed>,
     pub(in crate::exec) counts: Counts,
     pub(in crate::exec) findings: Findings,
@@ -38,7 +38,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Returns the region that contains `from..to`, or `None`.
+    /// Returns the region that contains `from..to`, or `None` if no region does.
     #[inline]
     pub(in crate::exec) fn region(&mut self, from: u64, to: u64) -> Option<&Region> {
         let hit =

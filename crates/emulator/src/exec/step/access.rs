@@ -9,23 +9,24 @@ pub(super) enum Kind {
     Read,
     Write,
     Atomic,
-    /// An atomic whose old value is not used. It differs from `Atomic` only in the counts.
+    /// An atomic whose old value is not used. Only the counts distinguish it from `Atomic`.
     Reduction,
 }
 
-/// Memory that an access uses after all checks. It determines the meaning of the addresses.
+/// The memory that an access uses after all checks. It determines what the addresses refer to.
 pub(super) enum Target {
-    /// Real addresses, all valid.
+    /// The addresses are real and valid ones.
     Global,
-    /// Offsets in shared memory.
+    /// The addresses are offsets in shared memory.
     Shared,
-    /// Offsets in local memory.
+    /// The addresses are offsets in local memory.
     Local,
-    /// Offsets in the parameters.
+    /// The addresses are offsets in the kernel's parameters.
     Param,
 }
 
-/// Returns the access of a matrix instruction, with plain elements and 64-bit addresses.
+/// Returns the description of the access of a matrix instruction, which uses plain elements and
+/// 64-bit addresses.
 pub(super) fn access(space: Space, width: u8, count: u8) -> Access {
     Access {
         space,

@@ -2,7 +2,7 @@
 
 use crate::exec::state::LaunchFault;
 
-/// Action of the loop after an instruction that is not arithmetic.
+/// Action of the interpreter loop after an instruction that is not arithmetic.
 pub(super) enum Flow {
     /// Continue with the next instruction.
     Next,
@@ -17,7 +17,7 @@ pub(super) struct At {
     pub(super) frame: usize,
     pub(super) pc: u32,
     pub(super) mask: u32,
-    /// Lanes whose guard is true.
+    /// Lanes of the group whose guard predicate is true.
     pub(super) active: u32,
 }
 

@@ -19,11 +19,12 @@ pub(super) struct Wrong {
     pub(super) text: Text,
 }
 
-/// Creates "out of bounds 4-byte write at 0x…" and the text that follows the thread. The sanitiser
-/// skips invalid accesses, millions in some kernels, and needs the text of the first ones only.
+/// Creates the text of a finding, such as "out of bounds 4-byte write at 0x…", and the text that
+/// follows the thread. The sanitiser skips invalid accesses, millions in some kernels, and needs
+/// the text of the first ones only.
 pub(super) type Text = Box<dyn FnOnce() -> (String, String)>;
 
-/// Reports an invalid access, as a finding if `go_on` and as a fault otherwise.
+/// Reports an invalid access, as a finding if `go_on` is set and as a fault otherwise.
 pub(super) fn report(
     worker: &mut Worker<'_>,
     cta: &Cta,
@@ -68,7 +69,8 @@ pub(super) fn verb(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns the problem of one access to global memory, or `None`. Marks written bytes.
+/// Returns the problem of one access to global memory, or `None` if the access is valid. Marks
+/// written bytes as initialised.
 fn examine(worker: &mut Worker<'_>, va: u64, bytes: u32, kind: Kind) -> Option<Wrong> {
     let size = u64::from(bytes);
     let name = verb(kind);
@@ -197,8 +199,8 @@ pub(super) fn windowed(
     Ok(())
 }
 
-/// Checks an access to shared memory for races. The pair is the size of each lane's access in
-/// bytes, and whether it is an atomic of the memory model.
+/// Checks an access to shared memory for races. `bytes`: size of each lane's access; `atomic`:
+/// whether the access is an atomic of the memory model.
 pub(super) fn race(
     worker: &mut Worker<'_>,
     cta: &mut Cta,

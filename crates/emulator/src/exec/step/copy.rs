@@ -62,7 +62,8 @@ pub(super) fn cp_async(
     Ok(())
 }
 
-/// Waits until at most `keep` groups of the lanes are pending or, with `None`, until no copies are.
+/// Waits until at most `keep` groups of the lanes are pending. If `keep` is `None`, waits until no
+/// copies are pending.
 pub(super) fn wait(cta: &mut Cta, warp: &Warp, at: &At, keep: Option<u32>) {
     for copy in cta.copies.wait(warp.id, at.active, keep) {
         land(cta, &copy);
@@ -89,8 +90,8 @@ pub(in crate::exec) fn settle(cta: &mut Cta) {
     }
 }
 
-/// Copies the bytes. They are read now, not when the copy was issued. The ISA allows both. A kernel
-/// that changes the source before it waits may expect the earlier bytes, which is an error.
+/// Performs a copy. The bytes are read now, not when the copy was issued; the ISA allows both. A
+/// kernel that changes the source before it waits may expect the earlier bytes, which is an error.
 fn land(cta: &mut Cta, copy: &Transfer) {
     memory::lanes(copy.lanes, |l| {
         let (to, from) = (u64::from(copy.to[l]), copy.from[l]);

@@ -18,15 +18,15 @@ pub(super) struct Matrix {
     pub(super) stride: u64,
 }
 
-/// The dimensions of a fragment in terms of the lanes.
+/// The dimensions of a fragment, expressed in lanes.
 struct Layout {
-    /// Number of elements along the groups of four lanes (`major`), and along the lanes of a group
-    /// (`minor`).
+    /// Number of elements in the direction of the groups of four lanes (`major`), and of the lanes
+    /// of a group (`minor`).
     major: u64,
     minor: u64,
     /// Number of adjacent elements of a lane along the minor dimension.
     run: u64,
-    /// Whether those elements are adjacent in memory.
+    /// Whether the adjacent elements of a lane are also adjacent in memory.
     contiguous: bool,
     bytes: u64,
 }
@@ -76,8 +76,8 @@ pub(super) fn count(worker: &mut Worker<'_>, target: &Target, op: Wmma, matrix: 
     }
 }
 
-/// Counts operands of 16 bits in shared memory. `ldmatrix` loads them, up to four 8 × 8 matrices at
-/// a time.
+/// Counts the loads of 16-bit operands in shared memory. `ldmatrix` loads them, up to four 8 × 8
+/// matrices at a time.
 fn by_ldmatrix(worker: &mut Worker<'_>, target: &Target, l: &Layout, matrix: &Matrix) {
     let (far, near) = if l.contiguous { (l.major, l.minor) } else { (l.minor, l.major) };
     let tiles: Vec<(u64, u64)> =

@@ -10,7 +10,8 @@ use crate::ptx::Space;
 
 type Done = Result<(), Box<LaunchFault>>;
 
-/// The state of an `mbarrier`: the phase, and expected and pending arrivals with 20 bits each.
+/// The state of an `mbarrier`: its phase, its expected arrivals and its pending arrivals (20 bits
+/// each).
 struct Object {
     phase: u64,
     expected: u64,
@@ -135,8 +136,9 @@ pub(super) fn mbarrier(
     Ok(())
 }
 
-/// Makes the lanes arrive once their copies so far have completed. With `counts`, the pending count
-/// grows by these arrivals. Otherwise the barrier's initial count includes them.
+/// Records that the lanes arrive when their copies issued so far have completed. If `counts` is
+/// set, the pending count grows by these arrivals. Otherwise the barrier's initial count includes
+/// them.
 fn arrive_later(cta: &mut Cta, warp: &Warp, at: &At, a: &[u64; 32], counts: bool) {
     let mut left = at.active;
     while left != 0 {

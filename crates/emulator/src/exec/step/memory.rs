@@ -54,7 +54,7 @@ unsafe fn put(va: u64, width: u8, v: u64) {
     }
 }
 
-/// Returns a narrow element in the form in which its register holds it.
+/// Extends a narrow element to the width of its register.
 #[inline(always)]
 fn extend(v: u64, access: Access) -> u64 {
     if !access.sext {
@@ -108,7 +108,8 @@ pub(super) fn param(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) 
     Ok(())
 }
 
-/// Returns the addresses of all lanes. Inactive lanes get the address of the first active lane.
+/// Returns the addresses of all lanes. For inactive lanes, it returns the address of the first
+/// active lane.
 pub(super) fn addresses(
     worker: &Worker<'_>,
     warp: &Warp,

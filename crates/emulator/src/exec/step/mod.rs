@@ -1,4 +1,4 @@
-//! The inner loop: runs one warp until it must wait or has used up its turn.
+//! The interpreter loop: runs one warp until it must wait or has used up its turn.
 
 mod access;
 mod at;
@@ -39,13 +39,13 @@ const LONG: u32 = 1 << 15;
 /// Result of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// No lanes are left.
+    /// No lanes of the warp are left.
     Done,
     /// All groups wait at barriers.
     Blocked,
     /// All groups appear to wait for other threads.
     Spinning,
-    /// The turn is over, but instructions remain.
+    /// The turn is over. Instructions remain.
     Expired,
     /// Instructions remain, but other blocks should run first.
     Held,

@@ -41,7 +41,7 @@ impl<'v, 'w> Args<'v, 'w> {
     }
 }
 
-/// `%[flags][width][.precision][length]conversion`
+/// A conversion specification: `%[flags][width][.precision][length]conversion`.
 #[derive(Default)]
 struct Spec {
     left: bool,
@@ -51,13 +51,13 @@ struct Spec {
     zero: bool,
     width: usize,
     precision: Option<usize>,
-    /// `l`, `ll`, `j`, `z`, `t` or `L`.
+    /// Whether the length modifier is `l`, `ll`, `j`, `z`, `t` or `L`.
     long: bool,
     /// Number of bits to which `h` or `hh` truncates the argument.
     short: Option<u32>,
 }
 
-/// Returns the text of a call, or `None` if an argument cannot be read.
+/// Returns the text that a call prints, or `None` if an argument cannot be read.
 pub(super) fn format(text: &[u8], args: &mut Args<'_, '_>) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -247,7 +247,7 @@ fn general(v: f64, precision: usize, alternate: bool) -> String {
     trim(&format!("{v:.places$}"))
 }
 
-/// Formats `%a`.
+/// Formats `%a`, a hexadecimal floating-point number.
 fn hexadecimal(v: f64, precision: Option<usize>) -> String {
     let bits = v.to_bits();
     let (mut lead, mut man, exp) = match (bits >> 52 & 0x7ff, bits & ((1 << 52) - 1)) {

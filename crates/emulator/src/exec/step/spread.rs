@@ -1,9 +1,9 @@
-//! Positions of the elements of a lane's fragment in the matrix.
+//! Maps the elements of a lane's fragment to positions in the matrix.
 
 use crate::exec::lanes::product::{Operand, Spread, Task};
 use crate::ir::{Elem, Mma, Wmma};
 
-/// Returns the number of elements per register.
+/// Returns the number of elements in one register.
 fn per(elem: Elem) -> usize {
     (32 / elem.bits()).max(1) as usize
 }
@@ -19,7 +19,7 @@ fn spread(
     }
 }
 
-/// Returns the task of an `mma`, whose fragments follow the tables of the PTX ISA.
+/// Returns the operands of an `mma`, whose fragments follow the tables of the PTX ISA.
 pub(super) fn mma<'a>(op: Mma, a: &'a [u32], b: &'a [u32], c: &'a [u32], d: &'a [u32]) -> Task<'a> {
     let (m, n, k) = (usize::from(op.m), usize::from(op.n), usize::from(op.k));
     let (eight, pa, pb) = (matches!(op.a, Elem::E4m3 | Elem::E5m2), per(op.a), per(op.b));
@@ -62,7 +62,7 @@ pub(super) fn mma<'a>(op: Mma, a: &'a [u32], b: &'a [u32], c: &'a [u32], d: &'a 
     }
 }
 
-/// Returns the task of a `wmma`, in which each lane holds a contiguous piece of the matrix in
+/// Returns the operands of a `wmma`, in which each lane holds a contiguous part of the matrix in
 /// row-major order.
 pub(super) fn wmma<'a>(
     op: Wmma,

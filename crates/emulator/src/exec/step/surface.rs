@@ -11,7 +11,7 @@ use crate::ptx::Space;
 
 type Done = Result<(), Box<LaunchFault>>;
 
-/// Executes `suld` and `sust`. Lanes may name different surfaces.
+/// Executes `suld` and `sust`. Lanes may refer to different surfaces.
 pub(super) fn run(
     worker: &mut Worker<'_>,
     cta: &mut Cta,

@@ -10,20 +10,20 @@ use crate::ptx::Space;
 
 type Done = Result<(), Box<LaunchFault>>;
 
-/// Four results of each lane.
+/// Four register values for each lane: the result of a read.
 type Results = [[u32; 4]; 32];
 
 /// Register values of all lanes, for the layer and the coordinates.
 type Coordinates = Vec<[u32; 32]>;
 
-/// One texel for each lane, and its weight. `None` is a texel that is outside, or on which no
-/// result depends.
+/// One texel for each lane, and its weight. `None` means a texel that is outside the texture, or on
+/// which no result depends.
 struct Corner {
     texels: [Option<[u64; 3]>; 32],
     weights: [f32; 32],
 }
 
-/// Executes `tex`. Lanes may name different textures.
+/// Executes `tex`. Lanes may refer to different textures.
 pub(super) fn read(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
@@ -65,8 +65,8 @@ pub(super) fn coordinates(worker: &Worker<'_>, warp: &Warp, at: &At, inst: &Inst
     code.lists[inst.imm as usize].iter().map(|reg| *regs.s32(&code.consts, *reg)).collect()
 }
 
-/// Removes from `left` the lanes that name the same object as its first lane. Returns the handle
-/// and these lanes.
+/// Removes from `left` the lanes that refer to the same object as its first lane. Returns the
+/// handle and these lanes.
 pub(super) fn next_object(left: &mut u32, handles: &[u64; 32], at: &At) -> (u64, At) {
     let handle = handles[left.trailing_zeros() as usize];
     let same = (0..32).fold(0, |m, l| m | u32::from(handles[l] == handle) << l) & *left;
@@ -74,7 +74,7 @@ pub(super) fn next_object(left: &mut u32, handles: &[u64; 32], at: &At) -> (u64,
     (handle, At { active: same, ..*at })
 }
 
-/// Returns the texture or the surface of a handle.
+/// Returns the texture or surface that a handle refers to.
 pub(super) fn object(worker: &Worker<'_>, handle: u64) -> Option<TexelObject> {
     worker.grid.table.objects.get(&handle).copied()
 }
@@ -90,7 +90,7 @@ pub(super) fn unknown(
     refused(worker, cta, warp, at, FaultKind::IllegalAddress, &text)
 }
 
-/// Returns why an instruction cannot read a texture, or `None` if it can.
+/// Returns the reason why an instruction cannot read a texture, or `None` if it can.
 fn unfit(texture: &Texture, tex: Tex) -> Option<String> {
     let Texels { dims, layered, .. } = texture.texels;
     let fits = (dims, layered) == (tex.dims, tex.layered);

@@ -10,11 +10,11 @@ use crate::ptx::Space;
 const SECTOR: u64 = 32;
 const LINE: u64 = 128;
 
-/// Consecutive elements: the usual access of a whole warp.
+/// The addresses of a warp that accesses consecutive elements, which is the usual case.
 struct Row {
     sectors: u64,
     lines: u64,
-    /// An address in each sector.
+    /// One address in each sector.
     list: [u64; 32],
 }
 
@@ -24,8 +24,8 @@ impl Row {
     }
 }
 
-/// Returns a row for addresses of consecutive elements of `bytes` bytes, or `None` if they are not
-/// consecutive.
+/// Returns the row for addresses of consecutive elements of `bytes` bytes. Returns `None` if the
+/// elements are not consecutive.
 fn row(addresses: &[u64], bytes: u64) -> Option<Row> {
     let (first, last) = (*addresses.first()?, *addresses.last()?);
     let aligned = first % bytes.max(1) == 0;

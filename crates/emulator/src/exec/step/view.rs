@@ -1,4 +1,4 @@
-//! The memory of a kernel, as one of its threads sees it.
+//! Reads the memory of a kernel at the generic addresses that one of its threads uses.
 
 use super::memory::global_get;
 use super::special::space_of;

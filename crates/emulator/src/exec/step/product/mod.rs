@@ -47,7 +47,7 @@ fn set_element(regs: &mut Regs, list: &[u32], elem: Elem, lane: usize, index: us
     *word = *word & !mask | (v << shift) as u32 & mask;
 }
 
-/// Returns the value of an element.
+/// Returns the value of an element as f64.
 fn number(elem: Elem, v: u64) -> f64 {
     match elem {
         Elem::F16 => half::to_f32(soft::F16, v as u16).into(),
@@ -71,7 +71,7 @@ fn integer(elem: Elem, v: u64) -> i64 {
     }
 }
 
-/// Returns the bits of a result.
+/// Returns the bits of a result in the format of its element.
 fn result(elem: Elem, v: f64) -> u64 {
     match elem {
         Elem::F64 if v.is_nan() => soft::F64.nan(),
@@ -99,7 +99,7 @@ fn place_b(m: Mma, lane: usize, e: usize) -> (usize, usize) {
     (reg * 4 * per + lane % 4 * per + within, lane / 4)
 }
 
-/// Returns row and column of element `e` of a lane's fragment of C and D.
+/// Returns row and column of element `e` of a lane's fragment of C or D.
 fn place_c(lane: usize, e: usize) -> (usize, usize) {
     (lane / 4 + 8 * (e / 2), 2 * (lane % 4) + e % 2)
 }
