@@ -5,11 +5,11 @@ use crate::common::{Plain, Random};
 
 /// An argument of a kernel.
 pub enum Arg {
-    /// A buffer that is read.
+    /// A buffer that the kernel reads.
     In(Vec<u8>),
-    /// A buffer that is written. It has this number of bytes, initially zero.
+    /// A buffer that the kernel writes. It has this number of bytes, initially zero.
     Out(usize),
-    /// A buffer that is read and written.
+    /// A buffer that the kernel reads and writes.
     InOut(Vec<u8>),
     /// A 32-bit integer.
     Int(i32),
@@ -23,12 +23,12 @@ pub enum Arg {
 
 /// One launch.
 pub struct Case {
-    /// Name in the table.
+    /// Name of the launch in the table.
     pub label: &'static str,
     pub kernel: &'static str,
     pub grid: (u32, u32, u32),
     pub block: (u32, u32, u32),
-    /// Dynamic shared memory, bytes.
+    /// Dynamic shared memory of a block, bytes.
     pub shared: u32,
     pub args: Vec<Arg>,
 }
@@ -43,7 +43,7 @@ fn floats(seed: u64, n: usize) -> Vec<u8> {
     bytes(Random(seed).floats(n))
 }
 
-/// Numbers between 1 and 2. No operation on them leaves its usual path.
+/// Returns floats between 1 and 2, for which no operation takes a special path.
 fn normal(seed: u64, n: usize) -> Vec<u8> {
     bytes(Random(seed).floats(n).into_iter().map(|value| 1.5 + 0.49 * value))
 }
@@ -52,7 +52,7 @@ fn doubles(seed: u64, n: usize) -> Vec<u8> {
     bytes(Random(seed).floats(n).into_iter().map(|value| 1.5 + 0.49 * f64::from(value)))
 }
 
-/// Bits of f16 numbers around 1 (as bf16 they have other values).
+/// Returns the bits of f16 numbers around 1. Kernels that read them as bf16 get other values.
 fn halves(seed: u64, n: usize) -> Vec<u8> {
     let mut random = Random(seed);
     bytes((0..n).map(|_| 0x3c00 | (random.next() & 0x83ff) as u16))
@@ -84,8 +84,8 @@ pub fn all() -> Vec<Case> {
     all
 }
 
-/// The kernels of the project's examples, at sizes that are not multiples of the block size where
-/// the kernels support that.
+/// Returns launches of the kernels of the project's examples. Their sizes are not multiples of the
+/// block size where the kernels support that.
 fn examples() -> Vec<Case> {
     let n = 1_000_003;
     let count = n as usize;
@@ -155,7 +155,7 @@ fn examples() -> Vec<Case> {
     ]
 }
 
-/// A matrix whose rows have 0 to 99 elements.
+/// Returns the launch of a kernel on a sparse matrix whose rows have 0 to 99 elements.
 fn sparse() -> Case {
     let rows = 2000;
     let mut random = Random(10);

@@ -1,9 +1,10 @@
 //! The compared numbers: counts of the emulator, and the metrics of Nsight Compute that correspond
 //! to them.
 
-/// One number of each launch.
+/// A number that is compared for each launch.
 pub struct Column {
-    /// Group of the column. The columns of a group share one column of the table.
+    /// Heading of the table's column in which the number appears. Several numbers can share a
+    /// heading.
     pub group: &'static str,
     pub name: &'static str,
     /// The emulator's counts whose sum is the number.
@@ -156,7 +157,7 @@ const fn other(
     column("other", name, counts, metrics)
 }
 
-/// Counters that explain differences between counts. They are not in the table. Instructions are
+/// Counters that explain differences between counts. The table does not show them. Instructions are
 /// not compared, because the PTX and the machine code have different instructions.
 const MORE: &[&str] = &[
     "smsp__inst_executed.sum",
@@ -174,7 +175,7 @@ const MORE: &[&str] = &[
     "dram__bytes_write.sum",
 ];
 
-/// Returns all metrics, each once.
+/// Returns all metrics without repetitions.
 pub fn metrics() -> impl Iterator<Item = &'static str> {
     COLUMNS.iter().flat_map(|column| column.metrics).chain(MORE).copied()
 }

@@ -1,4 +1,4 @@
-//! A device, accessed through cudarc: the driver of a GPU, or the emulator, loaded in its place.
+//! A device that cudarc accesses through the driver of a GPU, or through the emulator in its place.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,10 +15,10 @@ use super::cases::{Arg, Case};
 
 const PTX: &str = include_str!("kernels.ptx");
 
-/// Counts of one launch by name.
+/// Counts of one launch, by name.
 pub type Counts = BTreeMap<String, u64>;
 
-/// A device with the kernels loaded.
+/// A device on which the kernels are loaded.
 pub struct Device {
     stream: Arc<CudaStream>,
     module: Arc<CudaModule>,
@@ -26,7 +26,7 @@ pub struct Device {
     emulator: Option<Library>,
 }
 
-/// An argument on the device.
+/// An argument that has been copied to the device.
 enum Passed {
     Buffer(CudaSlice<u8>),
     Int(i32),
@@ -36,7 +36,7 @@ enum Passed {
 }
 
 impl Device {
-    /// Opens the first device of the emulator at a path, or of the host's driver.
+    /// Opens the first device of the emulator at a path, or of the host's driver without a path.
     pub fn open(emulator: Option<&Path>) -> Result<Self, Failure> {
         let emulator = emulator.map(load_emulator).transpose()?;
         let context = CudaContext::new(0)?;
@@ -94,8 +94,8 @@ impl Device {
         Ok(self.stream.synchronize()?)
     }
 
-    /// Returns the counts of the only launch since the last call, if there was one. Returns `None`
-    /// on a GPU.
+    /// Returns the counts of the launch since the last call, if there was one. More than one launch
+    /// is an error. Returns `None` on a GPU.
     fn take(&self) -> Result<Option<Counts>, Failure> {
         let Some(library) = &self.emulator else { return Ok(None) };
         // SAFETY: the signature is the one that the emulator documents.

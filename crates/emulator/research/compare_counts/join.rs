@@ -16,14 +16,14 @@ pub struct Run {
     pub counts: Counts,
 }
 
-/// One number of one launch.
+/// A compared number of one launch.
 pub struct Cell {
     pub label: &'static str,
     pub group: &'static str,
     pub name: &'static str,
     pub ours: u64,
     pub theirs: u64,
-    /// Number of the reason, if the two differ for a known reason.
+    /// Number of the reason why the emulator's and the GPU's number differ, if it is known.
     pub reason: Option<usize>,
 }
 
@@ -117,7 +117,7 @@ pub fn table(cells: &[Cell]) -> String {
     out
 }
 
-/// Returns the sum of the counts that are equal, and both numbers of those that are not.
+/// Returns the sum of the counts that are equal, and both numbers of each count that differs.
 fn field<'a>(cells: impl Iterator<Item = &'a Cell>) -> String {
     let (equal, other): (Vec<&Cell>, Vec<&Cell>) = cells.partition(|cell| cell.equal());
     let sum: u64 = equal.iter().map(|cell| cell.ours).sum();

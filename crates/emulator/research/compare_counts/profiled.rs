@@ -1,4 +1,4 @@
-//! The output of Nsight Compute.
+//! Reads the output of Nsight Compute.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub struct Profiled {
 }
 
 impl Profiled {
-    /// Returns the sum of metrics.
+    /// Returns the sum of the values of metrics.
     pub fn sum(&self, metrics: &[&str]) -> Result<u64, Failure> {
         let value = |name: &&str| self.values.get(*name).ok_or(format!("no metric {name}"));
         Ok(metrics.iter().map(value).sum::<Result<u64, String>>()?)

@@ -1,4 +1,4 @@
-//! The known differences and their reasons.
+//! The known differences between the emulator's counts and the GPU's, with their reasons.
 
 /// A difference: launch, group, name, and the numbers of the emulator and of Nsight Compute.
 pub type Difference = (&'static str, &'static str, &'static str, u64, u64);

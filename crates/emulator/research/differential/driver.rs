@@ -1,4 +1,5 @@
-//! Runs forms through a CUDA driver: NVIDIA's driver, or the emulator under its name.
+//! Runs forms of instructions through a CUDA driver: NVIDIA's driver, or the emulator's library in
+//! its place.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::path::Path;
@@ -10,18 +11,18 @@ use crate::suite::dump::Record;
 use crate::suite::form::{FILL, Form, PARAM_DATA};
 use crate::suite::module::{Module, kernel, text};
 
-/// Maximum time of a kernel.
+/// Time after which a running kernel is reported as failed.
 const LIMIT: Duration = Duration::from_secs(10);
-/// `CUDA_ERROR_NOT_READY`
+/// Value of `CUDA_ERROR_NOT_READY`.
 const NOT_READY: c_int = 600;
-/// `CU_JIT_ERROR_LOG_BUFFER`, `CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES`
+/// Values of `CU_JIT_ERROR_LOG_BUFFER` and `CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES`.
 const LOG_OPTIONS: [c_uint; 2] = [5, 6];
 
 type Handle = *mut c_void;
 
 macro_rules! functions {
     ($($name:ident: $symbol:literal ($($arg:ty),*);)*) => {
-        /// The required functions of the driver.
+        /// The functions of the driver that this program calls.
         struct Api {
             $($name: unsafe extern "C" fn($($arg),*) -> c_int,)*
         }
@@ -72,7 +73,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Opens the library with a path or name, and prepares the device.
+    /// Opens the library at a path or with a name, and prepares the device.
     pub fn open(path: &Path, forms: &[Form]) -> Result<Self, String> {
         // SAFETY: loading a CUDA driver runs its initialisers, as any program that uses it does.
         let library = unsafe { Library::new(path) }.map_err(|e| e.to_string())?;

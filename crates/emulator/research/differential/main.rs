@@ -21,7 +21,7 @@ use suite::dump::{Dump, Record, Writer};
 use suite::form::{self, Class, Form};
 use suite::{emulate, forms, golden, module};
 
-/// Exit status of a run that another process must continue.
+/// Exit status of a process whose work another process must continue.
 const AGAIN: u8 = 3;
 
 fn main() -> ExitCode {
@@ -49,7 +49,8 @@ fn file<T>(path: &Path, result: std::io::Result<T>) -> Result<T, String> {
     result.map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Starts processes until one completes: a form that fails can break or end its process.
+/// Starts one process after another until one completes: a form that fails can break or end its
+/// process.
 fn dump(driver: &str, out: &Path) -> Result<ExitCode, String> {
     if out.exists() {
         return Err(format!("{} exists; remove it to begin anew", out.display()));
@@ -122,7 +123,7 @@ fn summary(out: &Path) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads a dump. Fails if it was made with another version of the suite.
+/// Reads a dump. Returns an error if it was made with another version of the suite.
 fn read(path: &Path, fingerprint: u64) -> Result<Dump, String> {
     let dump = Dump::read(path)?;
     if dump.fingerprint == fingerprint {

@@ -1,6 +1,6 @@
 //! Findings of the sanitiser: the error, its position, and the number of occurrences.
 
-/// A kind of error at one source position, with the first thread that caused it.
+/// An error of one kind at one source position, with the first thread that caused it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// `out_of_bounds`, `misaligned`, `use_after_free`, `uninitialised_read`, `shared_race`,
@@ -12,7 +12,7 @@ pub struct Finding {
     pub block: [u32; 3],
     /// Thread index within the block of the first occurrence.
     pub thread: [u32; 3],
-    /// Address of the access; the generic address for shared and local memory.
+    /// Address of the access. For shared and local memory, this is the generic address.
     pub address: u64,
     /// Bytes accessed by one thread; 0 if the finding is not about an access.
     pub bytes: u32,

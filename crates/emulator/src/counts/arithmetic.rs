@@ -8,7 +8,7 @@
 use crate::ir::{Cvt, F1, F2, Fp, Op};
 use crate::ptx::Type;
 
-/// Numbers of instructions by operation and format.
+/// Numbers of hardware instructions by operation and format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Arithmetic {
     pub(super) fadd: u64,
@@ -20,8 +20,8 @@ pub(super) struct Arithmetic {
     pub(super) hadd: u64,
     pub(super) hmul: u64,
     pub(super) hfma: u64,
-    /// Operations on f16 and bf16: a fused multiply-add counts as two, and an instruction on a pair
-    /// counts twice.
+    /// Operations on f16 and bf16 numbers: a fused multiply-add counts as two, and an instruction
+    /// on a pair counts twice.
     pub(super) half_ops: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Converts execution counts of instructions to counts by class.
+//! Converts the number of executions of each instruction to counts by class of instruction.
 
 use super::{Counts, arithmetic};
 use crate::ir::{Code, F1, Fp, Op};
@@ -63,14 +63,14 @@ fn kind(op: &Op) -> Kind {
     }
 }
 
-/// Execution counts of an instruction.
+/// Numbers of executions of an instruction.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Executed {
-    /// Number of warps that issued it.
+    /// Number of warps that executed the instruction.
     pub(crate) warps: u64,
-    /// Number of active lanes when it was issued, regardless of the guard.
+    /// Number of lanes that were active when the instruction was issued, regardless of the guard.
     pub(crate) active: u64,
-    /// Number of lanes whose guard was true.
+    /// Number of lanes whose guard predicate was true.
     pub(crate) threads: u64,
 }
 
@@ -83,8 +83,8 @@ impl Executed {
 }
 
 impl Counts {
-    /// Adds the execution counts in `profile`, which has an element for each instruction of `code`.
-    /// If several instructions implement one PTX instruction, only the first is counted.
+    /// Adds the numbers of executions in `profile`, which has an element for each instruction of
+    /// `code`. If several instructions implement one PTX instruction, only the first is counted.
     pub(crate) fn fold(&mut self, code: &Code, profile: &[Executed]) {
         for ((inst, line), ran) in code.insts.iter().zip(&code.lines).zip(profile) {
             if line.2 == 0 || ran.warps == 0 {

@@ -25,7 +25,7 @@ macro_rules! counts {
         }
 
         impl Counts {
-            /// Adds the counts of another launch or of another worker.
+            /// Adds the counts of another launch, or of another worker.
             pub fn add(&mut self, other: &Counts) {
                 $(self.$name += other.$name;)*
             }
@@ -144,65 +144,71 @@ counts! {
     barriers,
     /// Loads from global memory, counted once per warp.
     global_load_requests,
-    /// Number of 32-byte sectors that those loads touch, each counted once per load.
+    /// Number of 32-byte sectors that loads from global memory touch, each counted once per load.
     global_load_sectors,
-    /// Number of sectors that those loads would touch if their threads used adjacent addresses.
+    /// Number of sectors that loads from global memory would touch if their threads used adjacent
+    /// addresses.
     global_load_ideal_sectors,
-    /// Bytes that the threads of those loads requested.
+    /// Bytes that threads requested with loads from global memory.
     global_load_bytes,
-    /// Number of 128-byte lines that those loads touch, each counted once per load.
+    /// Number of 128-byte lines that loads from global memory touch, each counted once per load.
     global_load_lines,
     /// Stores to global memory, counted once per warp.
     global_store_requests,
-    /// Number of 32-byte sectors that those stores touch, each counted once per store.
+    /// Number of 32-byte sectors that stores to global memory touch, each counted once per store.
     global_store_sectors,
-    /// Number of sectors that those stores would touch if their threads used adjacent addresses.
+    /// Number of sectors that stores to global memory would touch if their threads used adjacent
+    /// addresses.
     global_store_ideal_sectors,
-    /// Bytes that the threads of those stores wrote.
+    /// Bytes that threads wrote with stores to global memory.
     global_store_bytes,
-    /// Number of 128-byte lines that those stores touch, each counted once per store.
+    /// Number of 128-byte lines that stores to global memory touch, each counted once per store.
     global_store_lines,
     /// Atomics on global memory that return the old value, counted once per warp.
     global_atomic_requests,
-    /// Those atomics, counted once per thread.
+    /// Atomics on global memory that return the old value, counted once per thread.
     global_atomic_operations,
-    /// Number of sector accesses of those atomics. Threads with the same address access it one
-    /// after another.
+    /// Number of sector accesses of atomics on global memory that return the old value. Threads
+    /// with the same address access it one after another.
     global_atomic_sectors,
     /// Atomics on global memory whose old value is unused, which the hardware executes as
-    /// reductions. Counted once per warp.
+    /// reductions. They are counted once per warp.
     global_reduction_requests,
-    /// Those reductions, counted once per thread.
+    /// Atomics on global memory whose old value is unused, counted once per thread.
     global_reduction_operations,
-    /// Number of sector accesses of those reductions. Threads with the same address access it one
-    /// after another.
+    /// Number of sector accesses of atomics on global memory whose old value is unused. Threads
+    /// with the same address access it one after another.
     global_reduction_sectors,
-    /// Number of sectors that atomics and reductions touch, each counted once per instruction.
+    /// Number of sectors that atomics and reductions on global memory touch, each counted once per
+    /// instruction.
     global_atomic_touched_sectors,
-    /// Number of sectors that atomics and reductions would touch if their threads used adjacent
-    /// addresses.
+    /// Number of sectors that atomics and reductions on global memory would touch if their threads
+    /// used adjacent addresses.
     global_atomic_ideal_sectors,
     /// Loads from constant memory, counted once per warp.
     constant_requests,
-    /// Bytes of the distinct sectors that the launch reads: the traffic of a perfect cache.
+    /// Bytes of the distinct sectors that the launch reads. This would be the traffic with a
+    /// perfect cache.
     ideal_read_bytes,
-    /// Bytes of the distinct sectors that the launch writes.
+    /// Bytes of the distinct sectors that the launch writes. This would be the traffic with a
+    /// perfect cache.
     ideal_write_bytes,
     /// Loads from shared memory, counted once per warp.
     shared_load_requests,
-    /// Number of passes of those loads. Each pass delivers a set of words without a bank conflict.
+    /// Number of passes of loads from shared memory. Each pass delivers a set of words without a
+    /// bank conflict.
     shared_load_wavefronts,
-    /// Number of passes of those loads beyond those that the access width requires.
+    /// Number of passes of loads from shared memory beyond those that the access width requires.
     shared_load_conflicts,
     /// Stores to shared memory, counted once per warp.
     shared_store_requests,
-    /// Number of passes of those stores.
+    /// Number of passes of stores to shared memory.
     shared_store_wavefronts,
-    /// Number of passes of those stores beyond those that the access width requires.
+    /// Number of passes of stores to shared memory beyond those that the access width requires.
     shared_store_conflicts,
     /// Atomics on shared memory, counted once per warp.
     shared_atomic_requests,
-    /// Loads from local memory, counted once per warp and word: an access of 16 bytes counts as 4,
+    /// Loads from local memory, counted once per warp and word. An access of 16 bytes counts as 4,
     /// since local memory is interleaved by words.
     local_load_requests,
     /// Stores to local memory, counted once per warp and word.

@@ -9,13 +9,13 @@ use crate::memory::Table;
 /// Size of a sector, bytes.
 const SECTOR: u64 = 32;
 
-/// One bit for each sector of a region.
+/// One bit for each sector of a region, allocated on first use.
 type Bits = OnceLock<Box<[AtomicU64]>>;
 
 /// The sectors of memory that a launch has read and written.
 pub(crate) struct Traffic {
     enabled: bool,
-    /// Start and size of each region, and its sectors read and written.
+    /// For each region: its start and size, and the sectors that were read and written.
     regions: Vec<(u64, u64, Bits, Bits)>,
 }
 
@@ -98,8 +98,9 @@ pub(crate) fn turns(addresses: &[u64]) -> u64 {
 /// Returns the part of a wide access that each lane belongs to, and the number of parts.
 ///
 /// An 8-byte access is split into halves of the warp, a 16-byte access into quarters. Two adjacent
-/// parts are merged in two cases: each lane has the address of lane `lane ^ 1`, or each that of
-/// lane `lane ^ 2`. Inactive lanes match any address. The merged part accesses at most 128 bytes.
+/// parts are merged in two cases: each lane has the address of lane `lane ^ 1`, or each lane has
+/// the address of lane `lane ^ 2`. Inactive lanes match any address. The merged part accesses at
+/// most 128 bytes.
 fn parts(offsets: &[(u32, u64)], bytes: u64) -> ([u32; 32], u32) {
     let parts = (bytes / 4).clamp(1, 4) as u32;
     let lanes = 32 / parts;
@@ -126,8 +127,8 @@ fn parts(offsets: &[(u32, u64)], bytes: u64) -> ([u32; 32], u32) {
     (of, parts)
 }
 
-/// Returns the number of passes of an access to shared memory, and the number that its width alone
-/// requires.
+/// Returns the number of passes of an access to shared memory, and the number of passes that its
+/// width alone requires.
 ///
 /// A wide access is executed part by part. In each pass, each of the 32 banks of 4 bytes delivers
 /// one word, to any number of lanes.

@@ -2,7 +2,7 @@
 
 use super::Op;
 
-/// Marks a register number as an index into the constants.
+/// Bit that marks a register number as an index into the constants.
 pub(crate) const K: u32 = 1 << 31;
 /// Value of [`Inst::guard`] for an instruction without a guard.
 pub(crate) const NO_GUARD: u32 = u32::MAX;
@@ -25,39 +25,39 @@ pub(crate) struct Row64(pub(crate) [u64; 32]);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Inst {
     pub(crate) op: Op,
-    /// Predicate register times 2, plus 1 if negated; or [`NO_GUARD`].
+    /// The predicate register times 2, plus 1 if the guard is negated; or [`NO_GUARD`].
     pub(crate) guard: u32,
-    /// Results.
+    /// Registers that receive the results.
     pub(crate) d: u32,
     pub(crate) e: u32,
-    /// Operands.
+    /// Registers of the operands.
     pub(crate) a: u32,
     pub(crate) b: u32,
     pub(crate) c: u32,
     pub(crate) s: u32,
-    /// A constant: offset, branch target or index of a list.
+    /// A constant: an offset, a branch target or the index of a list.
     pub(crate) imm: i64,
 }
 
-/// Register file.
+/// A register file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Class {
-    /// 32 bits or less.
+    /// Registers of 32 bits, for values of 32 bits or less.
     W32,
-    /// 64 bits.
+    /// Registers of 64 bits.
     W64,
-    /// One bit.
+    /// Predicate registers of one bit.
     P,
 }
 
 /// Role of an instruction's field in register allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Not a register.
+    /// The field is not a register.
     None,
-    /// Written.
+    /// The field is a register that the instruction writes.
     Def(Class),
-    /// Read.
+    /// The field is a register that the instruction reads.
     Use(Class),
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct SourceLine {
     pub(crate) line: u32,
 }
 
-/// Constants, each with the same value in all lanes.
+/// Constants of a kernel, each with the same value in all lanes.
 #[derive(Debug, Default)]
 pub(crate) struct Consts {
     pub(crate) k32: Vec<Row32>,
@@ -79,15 +79,16 @@ pub(crate) struct Consts {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FuncInfo {
     pub(crate) name: String,
-    /// Index of the first instruction.
+    /// Index of the function's first instruction.
     pub(crate) entry: u32,
-    /// Number of registers in each file.
+    /// Number of registers in each register file.
     pub(crate) n32: u32,
     pub(crate) n64: u32,
     pub(crate) np: u32,
     /// Local memory per frame, bytes; a multiple of 16.
     pub(crate) local: u32,
-    /// Local offset (a multiple of 4) and size of each parameter and result, bytes.
+    /// For each parameter and result: its offset in local memory (a multiple of 4) and its size,
+    /// bytes.
     pub(crate) params: Vec<(u32, u32)>,
     pub(crate) rets: Vec<(u32, u32)>,
 }
@@ -95,7 +96,7 @@ pub(crate) struct FuncInfo {
 /// A call: the function, and the local offsets of arguments and results in the caller.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallSite {
-    /// Index of the function. Unused for an indirect call.
+    /// Index of the function. An indirect call does not use it.
     pub(crate) func: u32,
     pub(crate) args: Vec<(u32, u32)>,
     pub(crate) rets: Vec<(u32, u32)>,
@@ -109,7 +110,7 @@ pub(crate) struct Code {
     /// of a PTX instruction.
     pub(crate) lines: Vec<(u32, SourceLine, u8)>,
     pub(crate) consts: Consts,
-    /// The functions; the kernel comes first.
+    /// The functions of the code; the kernel comes first.
     pub(crate) funcs: Vec<FuncInfo>,
     pub(crate) calls: Vec<CallSite>,
     /// Registers of vectors and fragments, and targets of branch tables.

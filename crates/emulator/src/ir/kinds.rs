@@ -1,4 +1,4 @@
-//! The computations that operations perform.
+//! The kinds of computations that operations perform.
 
 /// Binary operations on integers of 16, 32 or 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,9 +74,9 @@ pub(crate) enum I3 {
     SadU,
     BfeS,
     BfeU,
-    /// The fourth operand is `s`.
+    /// A bit-field insertion; its fourth operand is the field `s` of the instruction.
     Bfi,
-    /// The table is `imm`.
+    /// A logical operation on three operands, whose truth table is the field `imm`.
     Lop3,
     Prmt,
     PrmtF4e,
@@ -89,7 +89,7 @@ pub(crate) enum I3 {
     ShfLWrap,
     ShfRClamp,
     ShfRWrap,
-    /// Absolute differences of bytes; the second operation sums them up.
+    /// The absolute differences of the bytes. `Absdiff4Add` adds them to the third operand.
     Absdiff4,
     Absdiff4Add,
     Dp4aSS,
@@ -212,13 +212,14 @@ pub(crate) enum Sreg {
     DynamicSmem,
     TotalSmem,
     AggrSmem,
-    /// Start of the reserved shared memory, start of the part for cooperative groups, end, and
-    /// size.
+    /// Registers for the reserved shared memory: its start, the start of the part for cooperative
+    /// groups, its end, and its size.
     ReservedBegin,
     ReservedGroups,
     ReservedEnd,
     ReservedBytes,
-    /// High and low half of the address of a cooperative launch's workspace.
+    /// The high and the low half of the address of the memory for the grid barrier of a cooperative
+    /// launch.
     WorkspaceHigh,
     WorkspaceLow,
     Zero,
@@ -231,7 +232,7 @@ pub(crate) enum Sreg {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Carry {
     Add,
-    /// Reads no flag.
+    /// A subtraction that reads no flag.
     Sub,
     Subc,
     MadLo,
@@ -239,7 +240,7 @@ pub(crate) enum Carry {
     MadHiU,
 }
 
-/// Computation of an atomic operation.
+/// The computation of an atomic operation (read, modify, write).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rmw {
     And,
@@ -334,7 +335,7 @@ pub(crate) enum Mbar {
     AsyncArrive,
 }
 
-/// Classes of `testp`.
+/// Classes of numbers that `testp` distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Testp {
     Finite,

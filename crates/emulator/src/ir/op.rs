@@ -21,7 +21,7 @@ pub(crate) struct Mode {
     pub(crate) relu: bool,
 }
 
-/// A floating-point format in registers.
+/// A floating-point format of a value in a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fp {
     F16,
@@ -56,7 +56,7 @@ pub(crate) struct Access {
     pub(crate) to16: bool,
 }
 
-/// An operation.
+/// An operation of the intermediate representation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Op {
     Nop,
@@ -67,7 +67,7 @@ pub(crate) enum Op {
     Sreg(Sreg),
     /// Moves a special register to a 64-bit register.
     Sreg64(Sreg),
-    /// The local address of byte `imm` of the frame.
+    /// Computes the local-memory address of byte `imm` of the frame.
     FrameAddr,
     I16(I2),
     I32(I2),
@@ -78,12 +78,12 @@ pub(crate) enum Op {
     I16x3(I3),
     I32x3(I3),
     I64x3(I3),
-    /// 64-bit product of two 32-bit factors; with `add`, plus a 64-bit addend.
+    /// Computes the 64-bit product of two 32-bit factors. If `add` is set, adds a 64-bit addend.
     MulWide {
         signed: bool,
         add: bool,
     },
-    /// 32-bit product of two 16-bit factors; with `add`, plus a 32-bit addend.
+    /// Computes the 32-bit product of two 16-bit factors. If `add` is set, adds a 32-bit addend.
     MulWide16 {
         signed: bool,
         add: bool,
@@ -104,7 +104,7 @@ pub(crate) enum Op {
     NotP,
     Sel32,
     Sel64,
-    /// `c >= 0 ? a : b` on 32 or 64 bits; `c` is an s32 or, with `float`, an f32.
+    /// Selects `c >= 0 ? a : b` on 32 or 64 bits. `c` is an s32, or an f32 if `float` is set.
     Slct {
         wide: bool,
         float: bool,
@@ -172,7 +172,8 @@ pub(crate) enum Op {
     },
     /// Closes the group of the copies issued so far.
     CpCommit,
-    /// Waits until at most `imm` groups are pending or, with `all`, until no copies are.
+    /// Waits until at most `imm` groups are pending. If `all` is set, waits until no copies are
+    /// pending.
     CpWait {
         all: bool,
     },
@@ -249,12 +250,12 @@ pub(crate) struct Surf {
     pub(crate) beyond: Beyond,
 }
 
-/// Meaning of a coordinate outside a surface.
+/// Behaviour of an access whose coordinate is outside the surface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beyond {
     /// The access is a fault.
     Trap,
-    /// The nearest position inside is used.
+    /// The nearest position inside the surface is used.
     Clamp,
     /// A load returns zeros, and a store has no effect.
     Zero,
@@ -305,7 +306,7 @@ pub(crate) enum Elem {
     S32,
 }
 
-/// A `wmma` instruction: loads and stores of fragments, and their product.
+/// A `wmma` instruction, which loads or stores a fragment, or computes a product of fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wmma {
     pub(crate) kind: WmmaKind,
@@ -322,7 +323,7 @@ pub(crate) struct Wmma {
     pub(crate) satfinite: bool,
 }
 
-/// Action of a `wmma` instruction.
+/// The kind of a `wmma` instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WmmaKind {
     LoadA,

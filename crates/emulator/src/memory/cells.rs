@@ -1,4 +1,4 @@
-//! Records about memory: four numbers for each word.
+//! Records about a range of memory: four numbers for each word.
 
 use std::io;
 use std::sync::atomic::AtomicU64;

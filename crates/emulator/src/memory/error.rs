@@ -1,4 +1,4 @@
-//! Errors of requests to [`Memory`](super::Memory).
+//! Errors of operations on [`Memory`](super::Memory).
 
 /// A memory operation that failed.
 #[derive(Debug, thiserror::Error)]
@@ -11,7 +11,7 @@ pub enum MemoryError {
         /// Error of the operating system.
         source: std::io::Error,
     },
-    /// A request for 0 bytes, or for more than the maximum size of an allocation.
+    /// The requested size is 0, or above the maximum size of an allocation.
     #[error("an allocation cannot have {bytes} bytes")]
     Size {
         /// Requested bytes.
@@ -53,7 +53,7 @@ pub enum MemoryError {
         /// Start of the other allocation.
         other: u64,
     },
-    /// A fill pattern whose length is not 1, 2 or 4 bytes.
+    /// The length of a fill pattern is not 1, 2 or 4 bytes.
     #[error("a fill pattern has 1, 2 or 4 bytes, not {len}")]
     Pattern {
         /// Length of the pattern.

@@ -7,7 +7,8 @@ use super::{AllocKind, Memory};
 
 /// Alignment and minimum size of a block, bytes.
 const ALIGN: u64 = 16;
-/// Size of the heap unless [`Memory::set_heap_limit`] changes it, as on a GPU.
+/// Size of the heap if [`Memory::set_heap_limit`] does not change it, bytes. It is the default of a
+/// GPU.
 const DEFAULT: u64 = 8 << 20;
 
 /// A heap within one allocation of device memory, created when a kernel that needs it is launched.
@@ -21,7 +22,7 @@ struct State {
     base: u64,
     bytes: u64,
     limit: Option<u64>,
-    /// Free blocks: offset and size. No two are adjacent.
+    /// Free blocks: the offset of each, and its size. No two are adjacent.
     free: BTreeMap<u64, u64>,
     used: BTreeMap<u64, u64>,
 }
@@ -74,7 +75,7 @@ impl Heap {
         s.base + at
     }
 
-    /// Frees a block that `alloc` returned. Does nothing for 0.
+    /// Frees a block that `alloc` returned. An address of 0 has no effect.
     pub(crate) fn free(&self, va: u64) -> Result<(), String> {
         if va == 0 {
             return Ok(());

@@ -7,7 +7,7 @@ use std::ptr;
 /// allocation, so it is detected.
 const GAP: usize = 2 << 20;
 
-/// An anonymous private mapping; unmapped on drop.
+/// An anonymous private mapping, which is unmapped on drop.
 pub(super) struct Mapping {
     base: *mut libc::c_void,
     /// Length without the gap, bytes.

@@ -11,7 +11,7 @@ pub(crate) struct Shadow {
 }
 
 impl Shadow {
-    /// Creates the record for `bytes` bytes, all unwritten.
+    /// Creates the record for `bytes` bytes, none of which has been written.
     pub(super) fn new(bytes: u64) -> io::Result<Self> {
         Ok(Self { bits: Mapping::new((bytes as usize).div_ceil(8))? })
     }
@@ -37,7 +37,7 @@ impl Shadow {
         each_byte(offset, len, |index, mask| self.at(index).load(Relaxed) & mask == mask)
     }
 
-    /// Copies the bits of `len` bytes at `from` in `source` to those at `offset`.
+    /// Copies the records of `len` bytes from `from` in `source` to `offset` in this record.
     pub(super) fn copy(&self, offset: u64, source: &Shadow, from: u64, len: u64) {
         for i in 0..len {
             let bit = source.at((from + i) / 8).load(Relaxed) >> ((from + i) % 8) & 1;

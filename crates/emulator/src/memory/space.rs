@@ -1,4 +1,4 @@
-//! Allocation, release and host-side access.
+//! Allocates and releases device memory, and accesses it on behalf of the host.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -28,7 +28,7 @@ pub enum AllocKind {
     Module(u32),
 }
 
-/// Public view of an allocation.
+/// Description of an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allocation {
     /// First address.
@@ -52,7 +52,8 @@ struct State {
     freed: VecDeque<Arc<Region>>,
     freed_bytes: u64,
     objects: Arc<HashMap<u64, TexelObject>>,
-    /// The table of `live` and of the objects, until one of them changes.
+    /// The table of `live` and of the textures and surfaces. It is discarded when one of them
+    /// changes.
     table: Option<Arc<Table>>,
 }
 
@@ -127,16 +128,16 @@ impl Memory {
     }
 
     /// Sets whether future allocations record which of their bytes have been written. The check for
-    /// uninitialised reads needs the record. The record takes an eighth of the memory and slows
+    /// uninitialised reads needs this record, which takes an eighth of the memory and slows
     /// accesses down.
     pub fn track_initialisation(&self, on: bool) {
         self.track.store(on, Relaxed);
     }
 
-    /// Reserves `bytes` zero bytes, aligned to a page. A page uses memory from its first access on.
+    /// Reserves `bytes` zero bytes, aligned to a page. The operating system provides a page on
+    /// first access.
     ///
-    /// # Errors
-    /// Fails if `bytes` is 0 or above 2^44, or if no memory is available.
+    /// # Errors Fails if `bytes` is 0 or above 2^44, or if no memory is available.
     pub fn alloc(&self, bytes: u64, kind: AllocKind) -> Result<u64, MemoryError> {
         let len = size(bytes)?;
         let failed = |source| MemoryError::Reserve { bytes, source };
@@ -148,12 +149,11 @@ impl Memory {
         self.write_state().insert(region)
     }
 
-    /// Like [`alloc`](Self::alloc), for a range that the caller replaces by memory of another
+    /// Reserves a range like [`alloc`](Self::alloc). The caller replaces it by memory of another
     /// process. All of it counts as written. After its release, messages call the range closed
     /// instead of freed.
     ///
-    /// # Errors
-    /// As for [`alloc`](Self::alloc).
+    /// # Errors The errors of [`alloc`](Self::alloc).
     pub fn alloc_foreign(&self, bytes: u64, kind: AllocKind) -> Result<u64, MemoryError> {
         let failed = |source| MemoryError::Reserve { bytes, source };
         let mapping = Mapping::new(size(bytes)?).map_err(failed)?;

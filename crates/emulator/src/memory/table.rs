@@ -9,7 +9,7 @@ use super::mapping::Mapping;
 use super::shadow::Shadow;
 use super::texture::TexelObject;
 
-/// One allocation.
+/// One allocation, with the data that accesses need.
 pub(crate) struct Region {
     pub(crate) base: u64,
     pub(crate) bytes: u64,
@@ -48,11 +48,11 @@ impl Region {
     }
 }
 
-/// All allocations at one time. They stay mapped while the table exists.
+/// All allocations at one point in time. They stay mapped while the table exists.
 pub(crate) struct Table {
-    /// Sorted by address and disjoint.
+    /// Allocations, sorted by address. They do not overlap.
     pub(crate) regions: Vec<Arc<Region>>,
-    /// Recently freed ranges, newest last.
+    /// Recently freed ranges, from oldest to newest.
     pub(crate) freed: Vec<Freed>,
     /// Textures and surfaces by their handles.
     pub(crate) objects: Arc<HashMap<u64, TexelObject>>,

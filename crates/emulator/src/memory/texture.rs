@@ -24,13 +24,13 @@ impl TexelType {
     }
 }
 
-/// Meaning of a coordinate outside the texture.
+/// Behaviour of a read whose coordinate is outside the texture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressMode {
     Wrap,
     Clamp,
     Mirror,
-    /// The texel is zero.
+    /// The read returns zeros.
     Border,
 }
 
@@ -46,7 +46,8 @@ pub struct Texels {
     pub dims: u8,
     /// Whether the third extent is the number of layers.
     pub layered: bool,
-    /// Texels per row, rows per slice, and number of slices or layers. An absent dimension has 1.
+    /// Texels per row, rows per slice, and number of slices or layers. The extent of an absent
+    /// dimension is 1.
     pub extents: [u64; 3],
     /// Distances between rows and between slices, bytes.
     pub pitches: [u64; 2],
@@ -56,7 +57,7 @@ pub struct Texels {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Texture {
     pub texels: Texels,
-    /// Whether the texels are linear memory, which kernels read by index only.
+    /// Whether the texels are linear memory, which kernels read only by index.
     pub is_linear_memory: bool,
     /// Address modes in x, y and z.
     pub modes: [AddressMode; 3],
@@ -104,8 +105,8 @@ impl Texels {
     }
 }
 
-/// The texels that one read needs in one dimension: at most two adjacent ones, with their weights.
-/// `None` is a texel outside the texture.
+/// The texels that one read needs in one dimension, with their weights: at most two adjacent ones.
+/// `None` means a texel outside the texture.
 pub(crate) type Neighbours = [(Option<u64>, f32); 2];
 
 impl Texture {
@@ -136,12 +137,13 @@ impl Texture {
         [self.texel_at(dimension, first), self.texel_at(dimension, first + 1.0)]
     }
 
-    /// Returns the texel of linear memory at an index, or `None` outside it.
+    /// Returns the texel of linear memory at an index, or `None` if the index is outside the
+    /// memory.
     pub(crate) fn fetched(&self, index: i32) -> Option<u64> {
         u64::try_from(index).ok().filter(|index| *index < self.texels.extents[0])
     }
 
-    /// Returns the layer for an index: indices beyond the last layer use the last.
+    /// Returns the layer for an index. An index beyond the last layer means the last layer.
     pub(crate) fn layer(&self, index: u32) -> u64 {
         u64::from(index).min(self.texels.extents[2] - 1)
     }

@@ -98,7 +98,7 @@ impl Globals {
         Ok(())
     }
 
-    /// Returns address and size of a variable.
+    /// Returns the address of a variable, and its size in bytes.
     pub(super) fn get(&self, name: &str) -> Option<(u64, u64)> {
         self.vars.get(name).copied()
     }

@@ -36,7 +36,7 @@ pub struct Module {
 /// The code of a kernel, and the tables that it needs to run.
 pub(crate) struct Program {
     pub(crate) code: Code,
-    /// Pairs of a function's index in the module and its index in the code.
+    /// Pairs of indices: of a function in the module, and of the same function in the code.
     pub(crate) index: Vec<(usize, u32)>,
     pub(crate) files: Arc<Vec<(u32, String)>>,
     pub(crate) uses_heap: bool,
@@ -60,9 +60,8 @@ pub struct Function {
 impl Module {
     /// Parses `ptx`, lowers every function and allocates the global variables on `device`.
     ///
-    /// # Errors
-    /// Fails at the first line that is not valid PTX, or that uses a feature which the emulator
-    /// does not support.
+    /// # Errors Fails at the first line that is not valid PTX, or that uses a feature which the
+    /// emulator does not support.
     pub fn load(ptx: &str, memory: &Arc<Memory>, device: u32) -> Result<Module, LoadError> {
         Self::load_text(ptx, memory, device).map_err(LoadError::cut)
     }
@@ -131,7 +130,7 @@ impl Module {
         self.functions.iter().map(|f| f.name())
     }
 
-    /// Returns address and size in bytes of the global or constant variable called `name`.
+    /// Returns the address of the global or constant variable called `name`, and its size in bytes.
     pub fn global(&self, name: &str) -> Option<(u64, u64)> {
         self.globals.get(name)
     }

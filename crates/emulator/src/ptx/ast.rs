@@ -2,7 +2,7 @@
 
 use super::{Space, Type};
 
-/// A module.
+/// A parsed PTX module.
 #[derive(Debug, Default)]
 pub(crate) struct Unit<'a> {
     /// PTX version: major × 10 + minor.
@@ -24,7 +24,7 @@ pub(crate) struct Var<'a> {
     pub(crate) ty: Type,
     /// Alignment in bytes, at least that of the type.
     pub(crate) align: u32,
-    /// Size in bytes. 0 for an array without a size.
+    /// Size in bytes; 0 if the variable is an array without a size.
     pub(crate) bytes: u64,
     /// Whether the variable is declared `.extern`, or is an array without a size and initialiser.
     pub(crate) external: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Var<'a> {
     pub(crate) line: u32,
 }
 
-/// An initialiser: the flattened list of elements, each with its offset.
+/// An initialiser: a list of elements without nesting, each with its offset.
 #[derive(Debug, Clone)]
 pub(crate) struct Init<'a> {
     pub(crate) items: Vec<InitItem<'a>>,
@@ -46,13 +46,13 @@ pub(crate) type InitItem<'a> = (u64, InitValue<'a>);
 /// The value of an element.
 #[derive(Debug, Clone)]
 pub(crate) enum InitValue<'a> {
-    /// Bits of a number of the variable's type.
+    /// The bits of a number of the variable's type.
     Bits(u64),
     /// The address of a variable or function.
     Symbol(Symbol<'a>),
 }
 
-/// A name plus a constant.
+/// A name of a variable or function, plus a constant.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Symbol<'a> {
     pub(crate) name: &'a str,
@@ -64,7 +64,7 @@ pub(crate) struct Symbol<'a> {
 pub(crate) enum FuncKind {
     /// `.entry`: a kernel.
     Entry,
-    /// `.func`.
+    /// `.func`: a device function.
     Func,
 }
 
@@ -75,10 +75,10 @@ pub(crate) struct Func<'a> {
     pub(crate) name: &'a str,
     pub(crate) rets: Vec<Var<'a>>,
     pub(crate) params: Vec<Var<'a>>,
-    /// Product of the values of `.maxntid` or `.reqntid`.
+    /// Maximum number of threads per block: the product of the values of `.maxntid` or `.reqntid`.
     pub(crate) max_threads: Option<u32>,
     pub(crate) line: u32,
-    /// `None` for a declaration.
+    /// The statements of a definition; `None` for a declaration.
     pub(crate) body: Option<Vec<Stmt<'a>>>,
 }
 
@@ -92,24 +92,24 @@ pub(crate) struct Stmt<'a> {
 /// A statement of a function body.
 #[derive(Debug)]
 pub(crate) enum StmtKind<'a> {
-    /// `{`
+    /// `{`, the start of a block.
     Open,
-    /// `}`
+    /// `}`, the end of a block.
     Close,
     Label(&'a str),
-    /// Registers: a single name, or a prefix and a count.
+    /// A declaration of registers: a single name, or a prefix and a count.
     Reg {
         ty: Type,
         vector: u32,
         names: Vec<(&'a str, Option<u32>)>,
     },
     Var(Var<'a>),
-    /// Source position: file number and line.
+    /// `.loc`, a source position: file number and line.
     Loc {
         file: u32,
         line: u32,
     },
-    /// `name: .branchtargets a, b;` or `.calltargets`.
+    /// `name: .branchtargets a, b;` or `.calltargets`, a table of targets.
     Targets {
         name: &'a str,
         labels: Vec<&'a str>,
@@ -118,7 +118,7 @@ pub(crate) enum StmtKind<'a> {
     Instr(Instr<'a>),
 }
 
-/// `name: .callprototype (…) _ (…);`
+/// `name: .callprototype (…) _ (…);`, the signature for an indirect call.
 #[derive(Debug)]
 pub(crate) struct Prototype<'a> {
     pub(crate) name: &'a str,
@@ -133,10 +133,10 @@ pub(crate) struct Instr<'a> {
     pub(crate) guard: Option<(&'a str, bool)>,
     /// The first part of the opcode.
     pub(crate) op: &'a str,
-    /// The other parts of the opcode, without dots.
+    /// The other parts of the opcode, without the dots.
     pub(crate) mods: Vec<&'a str>,
     pub(crate) operands: Vec<Operand<'a>>,
-    /// Source text, for messages.
+    /// Source text of the instruction, for messages.
     pub(crate) text: &'a str,
 }
 
@@ -151,22 +151,22 @@ pub(crate) enum Operand<'a> {
     Symbol(Symbol<'a>),
     /// An integer.
     Int(i128),
-    /// `0f…`: bits of an f32.
+    /// `0f…`, the bits of an f32.
     F32(u32),
-    /// `0d…` or a decimal fraction: bits of an f64.
+    /// `0d…` or a decimal fraction: the bits of an f64.
     F64(u64),
-    /// `{a, b}`
+    /// `{a, b}`, a vector.
     Vector(Vec<Operand<'a>>),
-    /// `[a]`, `[a+8]`, `[8]`
+    /// `[a]`, `[a+8]` or `[8]`, an address.
     Address { base: Option<&'a str>, offset: i64 },
     /// `[object, {x, y}]`: a texture or a surface, and coordinates.
     Texel { object: &'a str, coordinates: Vec<Operand<'a>> },
-    /// `(a, b)`, in calls.
+    /// `(a, b)`, a list of arguments or results of a call.
     List(Vec<Operand<'a>>),
-    /// `!p`
+    /// `!p`, a negated predicate.
     Not(&'a str),
-    /// `d|p`
+    /// `d|p`, a pair of destinations.
     Pair(&'a str, &'a str),
-    /// `_`
+    /// `_`, a destination whose value is discarded.
     Sink,
 }

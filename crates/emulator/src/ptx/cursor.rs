@@ -9,7 +9,7 @@ const QUOTE: usize = 160;
 
 pub(super) struct Cursor<'a> {
     lexer: Lexer<'a>,
-    /// The next token.
+    /// The token at the parser's position.
     pub(super) now: Token<'a>,
     /// The token after `now`.
     pub(super) then: Token<'a>,
@@ -70,7 +70,7 @@ impl<'a> Cursor<'a> {
         Err(LoadError::invalid(self.now.line, quote(&text[begin..end]), reason.into()))
     }
 
-    /// Like [`Self::error`], for PTX that the emulator does not support.
+    /// Returns an error like [`Self::error`], for PTX that the emulator does not support.
     pub(super) fn lacks<T>(&self, reason: impl Into<String>) -> Result<T> {
         self.error(reason).map_err(|error| LoadError { gap: true, ..error })
     }
@@ -143,7 +143,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Runs `f` one nesting level deeper. Fails beyond the maximum depth.
+    /// Runs `f` one nesting level deeper. Returns an error beyond the maximum depth.
     pub(super) fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= MAX_DEPTH {
             return self.lacks(format!("nested more than {MAX_DEPTH} levels deep"));

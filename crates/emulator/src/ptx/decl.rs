@@ -1,4 +1,4 @@
-//! Declarations of variables and parameters.
+//! Parses declarations of variables and parameters.
 
 use super::ast::{Init, InitItem, InitValue, Symbol};
 use super::cursor::{Cursor, Result};
@@ -32,7 +32,8 @@ impl<'a> Cursor<'a> {
         Ok(out)
     }
 
-    /// Parses type, alignment and vector length, for example `.align 8 .v2 .b8`.
+    /// Parses the type, the alignment and the vector length of a declaration, for example `.align 8
+    /// .v2 .b8`.
     pub(super) fn declarator_type(&mut self) -> Result<Declared> {
         let (mut align, mut vector, mut managed) = (0, 1, false);
         loop {

@@ -1,12 +1,13 @@
-//! The reason why a PTX text cannot be loaded.
+//! The error of a PTX text that cannot be loaded. The main type is [`LoadError`].
 
-/// The error of a PTX text that cannot be loaded.
+/// The reason why a PTX text cannot be loaded, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("PTX line {line}: {reason}{}", at(.instruction))]
 pub struct LoadError {
     /// Line in the PTX text, counted from 1. 0 if the error does not concern a single line.
     pub line: u32,
-    /// The instruction or directive, truncated to a limited length. Empty if there is none.
+    /// The instruction or directive, truncated to a limited length. Empty if the error does not
+    /// concern one.
     pub instruction: String,
     pub reason: String,
     /// Whether GPUs accept the code but the emulator does not support it. Otherwise no device
@@ -25,10 +26,11 @@ impl LoadError {
         Self { line, instruction, reason, gap: true }
     }
 
-    /// Maximum length of reason and of instruction, characters. Both quote names from the text.
+    /// Maximum length of the reason and of the instruction, characters. Both quote names from the
+    /// text.
     const LONGEST: [usize; 2] = [400, 160];
 
-    /// Limits the length of reason and instruction.
+    /// Truncates the reason and the instruction to their maximum lengths.
     pub(crate) fn cut(mut self) -> Self {
         for (text, longest) in
             [&mut self.reason, &mut self.instruction].into_iter().zip(Self::LONGEST)

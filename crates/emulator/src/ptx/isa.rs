@@ -13,7 +13,7 @@ const INSTRUCTIONS: &str = "abs activemask add addc alloca and applypriority ato
     vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vote vset vset2 vset4 vshl vshr vsub vsub2 vsub4 wgmma \
     wmma xor";
 
-/// Instructions with forms whose operands the parser cannot read.
+/// Instructions whose operands may have forms that the parser cannot read.
 const FOREIGN: &str = "clusterlaunchcontrol cp istypep multimem red suld suq \
     sured sust tcgen05 tensormap tex tld4 txq wgmma";
 
@@ -22,7 +22,7 @@ const TYPES: &str = "e2m1 e2m1x2 e2m1x4 e2m3 e2m3x2 e2m3x4 e3m2 e3m2x2 e3m2x4 e4
     e5m2x4 ue8m0 ue8m0x2 ue4m3 f32x2 s16x2 u16x2 s8x4 u8x4 s8x2 u8x2 s4 u4 s2 u2 b1 b2 b4 b6x16_p32 \
     b4x16_p64 b8x16 b1024 bf16x4 f16x4 s2f6x2 texref samplerref surfref tensormap";
 
-/// Words that may follow an instruction, by its name.
+/// Modifiers that may follow an instruction, by the name of the instruction.
 const MODIFIERS: &[(&str, &str)] = &[
     ("add sub", "cc ftz rm rn rp rs rz sat"),
     ("addc subc", "cc"),

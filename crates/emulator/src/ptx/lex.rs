@@ -3,13 +3,13 @@
 /// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Letters, digits, `_`, `$`, `%`: identifiers, registers, modifiers and numbers.
+    /// Letters, digits, `_`, `$`, `%`: an identifier, a register, a modifier or a number.
     Word,
-    /// The text between double quotes.
+    /// The text between two double quotes.
     Str,
-    /// One character.
+    /// A single other character.
     Punct(u8),
-    /// End of the text.
+    /// The end of the text.
     End,
 }
 
@@ -77,8 +77,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Returns the length of a decimal number with a fraction, which consists of several words.
-    /// Returns 0 if there is none. The exponent is optional.
+    /// Returns the length of a decimal number with a fraction, which consists of several words. The
+    /// exponent is optional. Returns 0 if the text at this position is not such a number.
     fn decimal(&self) -> usize {
         let digits = |mut n: usize| {
             while self.peek(n).is_ascii_digit() {

@@ -1,4 +1,4 @@
-//! Operands and numbers.
+//! Parses operands and numbers.
 
 use super::Operand;
 use super::ast::Symbol;
@@ -108,8 +108,8 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Parses the rest of an expression after the value `left`, as long as its operators bind at
-    /// least as strongly as `least`.
+    /// Parses the rest of an expression after the value `left`, while its operators have at least
+    /// the precedence `least`.
     fn expression(&mut self, left: Operand<'a>, least: u8) -> Result<Operand<'a>> {
         let mut left = left;
         while let (Some((operator, strength)), Operand::Int(a)) = (self.operator(), &left) {
@@ -148,7 +148,7 @@ impl<'a> Cursor<'a> {
         Some((c, strength))
     }
 
-    /// Parses `+8`, `-8`, `+-8`, or nothing.
+    /// Parses an offset such as `+8`, `-8` or `+-8`, which may be absent.
     pub(super) fn offset(&mut self) -> Result<i64> {
         if !self.is(b'+') && !self.is(b'-') {
             return Ok(0);

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use super::{Func, FuncKind, Instr, StmtKind, Var, parse};
 
 /// Returns the outline of a function: kind, name, results, parameters, number of instructions, and
-/// their checksum.
+/// the checksum of the instructions.
 fn outline(func: &Func<'_>, lines: &[String]) -> String {
     let kind = if func.kind == FuncKind::Entry { "entry" } else { "func" };
     let list = |vars: &[Var<'_>]| vars.iter().map(param).collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! Modules, functions and statements.
+//! Parses modules, functions and statements.
 
 use super::ast::{Func, FuncKind, Instr, Operand, Prototype, Stmt, StmtKind, Unit, Var};
 use super::cursor::{Cursor, Result};
@@ -119,8 +119,8 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Parses the part after `.loc`: `1 4 28[, function_name $x, inlined_at 1 4 28]`. Returns file
-    /// and line.
+    /// Parses the part after `.loc`: `1 4 28[, function_name $x, inlined_at 1 4 28]`. Returns the
+    /// file number and the line.
     fn loc(&mut self) -> Result<(u32, u32)> {
         let position = (self.u32()?, self.u32()?);
         self.u32()?;

@@ -13,16 +13,17 @@ use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::{In, Out};
 use crate::driver::state::registry::registry;
 
-/// `cudaResourceTypeArray`, `Linear` and `Pitch2D`.
+/// Values of `cudaResourceTypeArray`, `cudaResourceTypeLinear` and `cudaResourceTypePitch2D`.
 const ARRAY: c_uint = 0;
 const LINEAR: c_uint = 2;
 const PITCHED: c_uint = 3;
 
-/// `CU_TRSF_READ_AS_INTEGER`, `_NORMALIZED_COORDINATES`.
+/// Values of `CU_TRSF_READ_AS_INTEGER` and `CU_TRSF_NORMALIZED_COORDINATES`.
 const AS_INTEGER: c_uint = 1;
 const NORMALIZED: c_uint = 2;
 
-/// `cudaChannelFormatKindSigned`, `Unsigned` and `Float`.
+/// Values of `cudaChannelFormatKindSigned`, `cudaChannelFormatKindUnsigned` and
+/// `cudaChannelFormatKindFloat`.
 const SIGNED: c_uint = 0;
 const UNSIGNED: c_uint = 1;
 const FLOAT: c_uint = 2;
@@ -39,7 +40,8 @@ const FORMATS: [(c_uint, c_uint, c_int); 8] = [
     (0x20, FLOAT, 32),
 ];
 
-/// `cudaChannelFormatDesc`: the numbers of bits of up to four channels, and their kind.
+/// The C structure `cudaChannelFormatDesc`: the numbers of bits of up to four channels, and their
+/// kind.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct ChannelDesc {
@@ -47,21 +49,21 @@ pub struct ChannelDesc {
     kind: c_uint,
 }
 
-/// `cudaResourceDesc`, with the members of its union that linear and pitched memory share. The
-/// first of them is also the handle of an array.
+/// The C structure `cudaResourceDesc`, with the members of its union that linear and pitched memory
+/// share. The first of them is also the handle of an array.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Resource {
     kind: c_uint,
     address: Address,
     channels: ChannelDesc,
-    /// Bytes of linear memory, or texels per row of pitched memory.
+    /// Size of linear memory in bytes, or texels per row of pitched memory.
     width: usize,
     height: usize,
     pitch: usize,
 }
 
-/// The first members of `cudaTextureDesc`, up to those for mipmaps.
+/// The first members of the C structure `cudaTextureDesc`, up to those for mipmaps.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Sampling {
@@ -105,7 +107,7 @@ fn create(out: Out<Handle>, channels: In<ChannelDesc>, extent: Extent, flags: c_
     driver!(cuArray3DCreate_v2(out, input(&description)))
 }
 
-/// Passes a value as an input of a driver function.
+/// Passes a value as the input of a driver function.
 fn input<T: Copy>(value: &T) -> In<T> {
     // SAFETY: the value exists until the call returns, and the call does not keep the pointer.
     unsafe { In::from_address(std::ptr::from_ref(value) as usize) }

@@ -11,11 +11,11 @@ use crate::driver::state::copy::{Side, Transfer};
 use crate::driver::state::registry::registry;
 use crate::driver::state::stream::stream as stream_of;
 
-/// Copied rows of an array and of memory.
+/// Rows that are copied between an array and memory.
 #[derive(Clone, Copy)]
 struct Rows {
     array: Handle,
-    /// Offset in the array: bytes and rows.
+    /// Offset in the array, in bytes and rows.
     at: [usize; 2],
     memory: Address,
     pitch: usize,

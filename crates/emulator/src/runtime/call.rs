@@ -19,8 +19,8 @@ use crate::driver::state::registry::{device, initialise, registry};
 pub const DEFAULT_STREAM: Handle = 0;
 pub const OWN_STREAM: Handle = 2;
 
-/// Declares exported functions: C name, C arguments, and a body that returns `Res`. The body runs
-/// with a current context. An error that it returns becomes the thread's last error.
+/// Declares exported functions, each with a C name, C arguments, and a body that returns `Res`. The
+/// body runs with a current context. An error that it returns becomes the thread's last error.
 macro_rules! runtime {
     ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {
         $crate::runtime::call::bare! {$(
@@ -34,7 +34,7 @@ macro_rules! runtime {
 }
 pub(super) use runtime;
 
-/// Like `runtime`, for functions that do not require a context.
+/// Declares exported functions like `runtime`, but the functions do not require a context.
 macro_rules! bare {
     ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {$(
         $(#[$meta])*
@@ -116,7 +116,8 @@ static HELD: AtomicU32 = AtomicU32::new(0);
 /// Held while `HELD` changes.
 static HOLDING: Mutex<()> = Mutex::new(());
 
-/// Runs the body of an exported function and stores its error as the thread's last error.
+/// Runs the body of an exported function. If it returns an error, stores the error as the thread's
+/// last error.
 pub fn answer(name: &str, body: impl FnOnce() -> Res) -> u32 {
     let code = guard(name, body);
     if code != Code::SUCCESS.0 {
@@ -125,7 +126,7 @@ pub fn answer(name: &str, body: impl FnOnce() -> Res) -> u32 {
     code
 }
 
-/// Returns the thread's last error and keeps it.
+/// Returns the thread's last error without clearing it.
 pub fn last_error() -> u32 {
     LAST.get()
 }
@@ -195,7 +196,8 @@ fn bit(device: &DeviceInfo) -> u32 {
     1 << device.ordinal
 }
 
-/// Returns the primary context of a device. The runtime keeps it until the device is reset.
+/// Returns the primary context of a device. The runtime retains the context until the device is
+/// reset.
 pub fn hold(device: &'static DeviceInfo) -> Res<Handle> {
     let _alone = lock(&HOLDING);
     let held = HELD.load(Ordering::Acquire) & bit(device) != 0;
@@ -207,7 +209,7 @@ pub fn hold(device: &'static DeviceInfo) -> Res<Handle> {
     Ok(handle)
 }
 
-/// `cudaSetDevice`.
+/// Implements `cudaSetDevice`.
 pub fn use_device(ordinal: c_int) -> Res {
     begin()?;
     let handle = hold(device(ordinal)?)?;
@@ -224,7 +226,7 @@ pub fn own_device() -> Res<&'static DeviceInfo> {
     }
 }
 
-/// `cudaDeviceReset`: discards all state of the device. It remains the thread's device.
+/// Implements `cudaDeviceReset`: discards all state of the device. It remains the thread's device.
 pub fn reset() -> Res {
     let device = own_device()?;
     let _alone = lock(&HOLDING);

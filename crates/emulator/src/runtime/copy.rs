@@ -1,4 +1,4 @@
-//! Copies.
+//! Functions that copy memory.
 
 use std::ffi::{c_int, c_uint};
 
@@ -13,16 +13,16 @@ use crate::driver::state::copy::{Claim, Transfer};
 use crate::driver::state::registry::{device, registry};
 use crate::driver::state::stream::stream as stream_of;
 
-/// `cudaMemcpyHostToDevice`.
+/// Value of `cudaMemcpyHostToDevice`.
 pub const HOST_TO_DEVICE: c_uint = 1;
-/// `cudaMemcpyDeviceToHost`.
+/// Value of `cudaMemcpyDeviceToHost`.
 pub const DEVICE_TO_HOST: c_uint = 2;
-/// `cudaMemcpyDeviceToDevice`.
+/// Value of `cudaMemcpyDeviceToDevice`.
 pub const DEVICE_TO_DEVICE: c_uint = 3;
-/// `cudaMemcpyDefault`: the pointers determine the direction.
+/// Value of `cudaMemcpyDefault`: the pointers determine the direction.
 pub const ANY: c_uint = 4;
 
-/// Returns the kinds of memory that a copy kind implies for destination and source.
+/// Returns the kinds of memory of the destination and the source that a `cudaMemcpyKind` specifies.
 pub fn claims(kind: c_uint) -> Res<(Claim, Claim)> {
     match kind {
         0 | ANY => Ok((Claim::Any, Claim::Any)),
@@ -33,8 +33,8 @@ pub fn claims(kind: c_uint) -> Res<(Claim, Claim)> {
     }
 }
 
-/// Submits a contiguous copy in a stream. With `wait` it is synchronous, except within device
-/// memory.
+/// Submits a contiguous copy in a stream. If `wait` is set, the call waits for it, except for a
+/// copy within device memory.
 pub fn flat(
     dst: Address,
     src: Address,
@@ -49,7 +49,7 @@ pub fn flat(
     Transfer::flat((dst, to), (src, from), bytes as u64)?.submit(&stream, wait)
 }
 
-/// `CU_MEMORYTYPE_ARRAY`.
+/// Value of `CU_MEMORYTYPE_ARRAY`.
 const ARRAY: c_uint = 3;
 
 /// Returns the driver's memory type for a claim: `CU_MEMORYTYPE_DEVICE` or `CU_MEMORYTYPE_UNIFIED`.
@@ -69,7 +69,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// Returns the rows of one layer.
+    /// Returns the rows of a copy that has one layer.
     fn plane(dst: (Address, usize), src: (Address, usize), size: [usize; 2], kind: c_uint) -> Self {
         let side = |(at, pitch)| Pitched { at, pitch, width: size[0], height: size[1] };
         let size = Extent { width: size[0], height: size[1], depth: 1 };
@@ -104,8 +104,9 @@ impl Rows {
     }
 }
 
-/// `cudaMemcpy3DParms`. Positions are in elements, rows and layers. An element of memory is a byte.
-/// The size is in elements of an array if an array is involved, and otherwise in bytes.
+/// The C structure `cudaMemcpy3DParms`. Positions are in elements, rows and layers. An element of
+/// memory is a byte. The size is in elements of an array if an array is involved, and otherwise in
+/// bytes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Copy3D {
@@ -169,7 +170,7 @@ impl Copy3D {
     }
 }
 
-/// Returns the size of an element of an array, or 1 for memory; bytes.
+/// Returns the size of an element in bytes: that of the array, or 1 for memory.
 fn unit(array: Handle) -> Res<usize> {
     Ok(if array == 0 { 1 } else { registry()?.arrays.get(array)?.texels.bytes() as usize })
 }

@@ -8,15 +8,16 @@ use std::ffi::{CStr, c_char};
 use super::call::{last_error, take_last_error};
 use crate::driver::c::code::{Code, text};
 
-/// `cudaErrorInvalidConfiguration`: grid or block exceed the limits for any kernel.
+/// `cudaErrorInvalidConfiguration`: the grid or the block exceeds the limits that apply to every
+/// kernel.
 pub const INVALID_CONFIGURATION: Code = Code(9);
-/// `cudaErrorInvalidPitchValue`: rows overlap.
+/// `cudaErrorInvalidPitchValue`: the pitch is smaller than a row.
 pub const INVALID_PITCH: Code = Code(12);
 /// `cudaErrorInvalidSymbol`: the symbol is not a variable of the program.
 pub const INVALID_SYMBOL: Code = Code(13);
 /// `cudaErrorInvalidMemcpyDirection`: the kind is invalid, or not valid for this copy.
 pub const INVALID_DIRECTION: Code = Code(21);
-/// `cudaErrorMissingConfiguration`: a launch without `<<<>>>`.
+/// `cudaErrorMissingConfiguration`: a kernel was launched without `<<<>>>`.
 pub const MISSING_CONFIGURATION: Code = Code(52);
 /// `cudaErrorInvalidDeviceFunction`: the symbol is not a kernel of the program.
 pub const INVALID_FUNCTION: Code = Code(98);
@@ -26,7 +27,8 @@ const UNKNOWN: &CStr = c"unrecognized error code";
 
 macro_rules! codes {
     ($($value:literal $name:literal $($text:literal)?;)*) => {
-        /// `(code, name, text)`, ascending by code. The text is `None` if it is the driver's.
+        /// The code, name and text of each error, ascending by code. The text is `None` if it is
+        /// that of the driver.
         static TABLE: &[(u32, &CStr, Option<&CStr>)] = &[
             $(($value, $name, codes!(@text $($text)?)),)*
         ];

@@ -1,4 +1,4 @@
-//! Events.
+//! Functions for events.
 
 use std::ffi::c_uint;
 

@@ -12,7 +12,7 @@ const CONTAINER: u32 = 0xba55_ed50;
 const RELOCATABLE: u32 = 2;
 /// Kind of an entry that contains PTX.
 const PTX: u16 = 1;
-/// Flag bits of an entry that is compressed, in one of two ways.
+/// Flag bits of an entry that is compressed by one of two methods.
 const COMPRESSED: u64 = 0x2000 | 0x8000;
 /// Number of header bytes of a container that are read, and minimum size of an entry's header.
 const HEADER: usize = 16;

@@ -1,4 +1,4 @@
-//! Memsets.
+//! Memset functions.
 
 use std::ffi::c_int;
 
@@ -9,7 +9,7 @@ use crate::driver::c::abi::{Address, Handle};
 use crate::driver::c::code::{Code, Res};
 use crate::driver::state::stream::stream as stream_of;
 
-/// Fills rows with a byte. As in the driver, no memset waits, even those without `Async` in their
+/// Fills rows with a byte. As in the driver, the call does not wait, even without `Async` in its
 /// name.
 fn set(dst: Address, value: c_int, size: [usize; 2], pitch: usize, stream: Handle) -> Res {
     fill(dst, u32::from(value as u8), 1, size, pitch).submit(&*stream_of(stream)?)

@@ -17,11 +17,11 @@ use crate::driver::c::code::Res;
 use crate::driver::c::entry::Out;
 use crate::driver::state::module;
 
-/// `cudaFuncAttributes`.
+/// The C structure `cudaFuncAttributes`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Attributes {
-    /// Static shared, constant and local memory, bytes.
+    /// Sizes of static shared memory, constant memory and local memory, bytes.
     sizes: [usize; 3],
     /// The other attributes, in the order of `ORDER`.
     numbers: [c_int; 13],

@@ -23,7 +23,7 @@ use crate::driver::c::code::Res;
 use crate::driver::c::entry::{In, Out};
 use crate::driver::state::task::Task;
 
-/// `cudaKernelNodeParams`.
+/// The C structure `cudaKernelNodeParams`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct KernelNode {
@@ -50,13 +50,14 @@ impl KernelNode {
     }
 }
 
-/// Passes a structure of the runtime itself as an argument.
+/// Passes a structure of the runtime itself as an input of a driver function.
 fn lent<T: Copy>(value: &T) -> In<T> {
     // SAFETY: the value exists while it is borrowed, which is until the call returns.
     unsafe { In::from_address(std::ptr::from_ref(value) as usize) }
 }
 
-/// Position of a new node: output for its handle, graph, and the nodes before it with their number.
+/// Arguments that describe a new node: the output for its handle, its graph, and the nodes that
+/// precede it with their number.
 struct Place(Out<Handle>, Handle, In<Handle>, usize);
 
 fn add_copy(place: Place, copy: &Memcpy3D) -> Res {

@@ -1,4 +1,4 @@
-//! Launches of kernels.
+//! Functions that launch kernels.
 
 use std::cell::Cell;
 use std::ffi::c_uint;
@@ -13,7 +13,7 @@ use crate::driver::c::entry::{In, Out};
 use crate::driver::state::launch::has_size;
 use crate::exec::LaunchConfig;
 
-/// `dim3`.
+/// The C structure `dim3`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Dim3 {
@@ -29,7 +29,7 @@ impl Dim3 {
     }
 }
 
-/// `cudaLaunchConfig_t`.
+/// The C structure `cudaLaunchConfig_t`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Config {
@@ -91,8 +91,8 @@ impl Calls {
 }
 
 impl Call {
-    /// Returns the size of dynamic shared memory. Fails if the configuration exceeds the limits for
-    /// any kernel.
+    /// Returns the size of dynamic shared memory, or an error if the configuration exceeds the
+    /// limits that apply to every kernel.
     fn check(&self) -> Res<u32> {
         let shared = u32::try_from(self.shared).map_err(|_| Code::INVALID_VALUE)?;
         let config = LaunchConfig {

@@ -16,10 +16,10 @@ use crate::driver::state::ledger::Kind;
 use crate::driver::state::registry::registry;
 use crate::memory::AllocKind;
 
-/// Bytes per element of a pitched allocation. Rows are always aligned to more than that.
+/// Size of an element in bytes, for pitched allocations. The alignment of rows is always larger.
 const ELEMENT: c_uint = 4;
 
-/// `cudaPitchedPtr`.
+/// The C structure `cudaPitchedPtr`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct Pitched {
@@ -33,7 +33,7 @@ pub struct Pitched {
     pub height: usize,
 }
 
-/// `cudaExtent`: bytes, rows and layers.
+/// The C structure `cudaExtent`: bytes, rows and layers.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Extent {
@@ -45,8 +45,8 @@ pub struct Extent {
     pub depth: usize,
 }
 
-/// `cudaPointerAttributes` of CUDA 12. The structure of CUDA 13 is longer, but its other members
-/// are not used here.
+/// The C structure `cudaPointerAttributes` of CUDA 12. The structure of CUDA 13 is longer, but its
+/// other members are not used here.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct PointerAttributes {
@@ -56,12 +56,13 @@ pub struct PointerAttributes {
     host_pointer: Address,
 }
 
-/// `cudaMemoryTypeUnregistered`, `Host`, `Device` and `Managed`.
+/// Values of `cudaMemoryTypeUnregistered`, `cudaMemoryTypeHost`, `cudaMemoryTypeDevice` and
+/// `cudaMemoryTypeManaged`.
 const UNREGISTERED: c_uint = 0;
 const HOST: c_uint = 1;
 const DEVICE: c_uint = 2;
 const MANAGED: c_uint = 3;
-/// `cudaInvalidDeviceId`.
+/// Value of `cudaInvalidDeviceId`.
 const NO_DEVICE: c_int = -2;
 
 fn pitched(width: usize, height: usize) -> Res<(Address, usize)> {

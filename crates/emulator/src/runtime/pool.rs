@@ -1,4 +1,4 @@
-//! Memory pools.
+//! Functions for memory pools.
 
 use std::ffi::{c_int, c_uint};
 

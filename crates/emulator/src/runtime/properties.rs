@@ -28,7 +28,7 @@ enum In {
 }
 use In::{Both, Only12, Only13};
 
-/// Meaning of a member. Attributes are numbers of `CUdevice_attribute`.
+/// Source of a member's value. Attributes are numbers of `CUdevice_attribute`.
 enum Member {
     Name,
     Uuid,

@@ -31,7 +31,8 @@ pub unsafe extern "C" fn __cudaRegisterFatBinary(wrapper: *const c_void) -> usiz
     key
 }
 
-/// Called after all parts of a fat binary are registered.
+/// Has no effect. Code that nvcc generated calls this function after it has registered all parts of
+/// a fat binary.
 #[unsafe(no_mangle)]
 pub extern "C" fn __cudaRegisterFatBinaryEnd(_unit: usize) {}
 
@@ -68,10 +69,9 @@ pub unsafe extern "C" fn __cudaRegisterFunction(
     });
 }
 
-/// Registers a variable: its shadow on the host, and its name in the PTX.
+/// Registers a variable: the host variable that represents it, and its name in the PTX.
 ///
-/// # Safety
-/// The name is a C string.
+/// # Safety The name is a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudaRegisterVar(
     key: usize,

@@ -26,7 +26,8 @@ pub struct Unit {
     loaded: OnceLock<Res>,
     /// The module that contains the managed variables in use.
     bound: Mutex<Option<Handle>>,
-    /// Locations where the program stores the addresses of its managed variables, and their names.
+    /// The managed variables: the location where the program stores the address of each, and its
+    /// name.
     managed: Mutex<Vec<(usize, String)>>,
 }
 
@@ -45,7 +46,7 @@ impl Unit {
             // SAFETY: the compiler registered the wrapper, and unregisters it before it is removed.
             let text = unsafe { super::fatbin::ptx_at(self.wrapper as *const c_void, sm) };
             let text = text.map_err(|message| {
-                // A user who runs a program manually does not see the report.
+                // A user who starts a program directly does not see the report.
                 eprintln!("warpgauge emulator: {message}");
                 registry.reports.message("module", &message);
                 Code::NO_BINARY_FOR_GPU
@@ -85,7 +86,8 @@ impl Unit {
         Ok(())
     }
 
-    /// Returns address and size of this unit's managed variable at an address, or `None`.
+    /// Returns the address and size of this unit's managed variable at `address`, or `None` if
+    /// there is no such variable.
     fn managed_at(&self, address: u64) -> Option<(u64, u64)> {
         let module = (*lock(&self.bound))?;
         let managed = lock(&self.managed);
@@ -110,11 +112,11 @@ struct Variable {
 #[derive(Default)]
 struct Program {
     units: Vec<Arc<Unit>>,
-    /// Kernels by the address of the host function that represents them.
+    /// Kernels by the address of the host function that represents each of them.
     kernels: HashMap<usize, Arc<ProgramKernel>>,
-    /// Kernels by handle, if the program requested it.
+    /// Kernels by handle. Only kernels whose handles the program has requested are included.
     handles: HashMap<Handle, Arc<ProgramKernel>>,
-    /// Variables by the address of the shadow on the host.
+    /// Variables by the address of the host variable that represents each of them.
     variables: HashMap<usize, Arc<Variable>>,
 }
 
@@ -153,7 +155,7 @@ pub fn add_variable(unit: Arc<Unit>, host: usize, name: String) {
     write(|program| program.variables.insert(host, Arc::new(Variable { unit, name })));
 }
 
-/// Adds a managed variable of a unit. The program keeps the variable's address at `place`.
+/// Adds a managed variable of a unit. The program stores the variable's address at `place`.
 pub fn add_managed(unit: &Unit, place: usize, name: String) {
     lock(&unit.managed).push((place, name));
 }
@@ -193,8 +195,8 @@ pub fn kernel(symbol: usize) -> Res<Handle> {
     Ok(handle)
 }
 
-/// Like `kernel`, for a handle that is passed to the driver. Loads the kernel's library, which the
-/// driver needs.
+/// Returns the driver's kernel like `kernel`, for a handle that is passed to the driver. Loads the
+/// kernel's library, which the driver needs.
 pub fn loaded_kernel(symbol: usize) -> Res<Handle> {
     let handle = kernel(symbol)?;
     program_kernel(symbol).map_or(Ok(()), |kernel| kernel.unit.load())?;

@@ -49,7 +49,7 @@ impl<'de> EnumAccess<'de> for Choice<'de> {
     }
 }
 
-/// The content of a variant.
+/// The content of an enum variant.
 pub(crate) struct Held<'de> {
     name: Option<Cow<'de, str>>,
     content: Option<Document<'de>>,

@@ -11,20 +11,21 @@ use crate::read::Reader;
 /// The format of the input, which determines how types are read from the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DocumentFormat {
-    /// JSON. A numeric key is written as text.
+    /// JSON, in which a numeric key is written as text.
     Json,
-    /// YAML. A scalar without a tag takes the requested type.
+    /// YAML, in which a scalar without a tag takes the requested type.
     Yaml,
-    /// MessagePack. Types that have both a text form and a compact form use the compact one.
+    /// MessagePack, in which types that have both a text form and a compact form use the compact
+    /// one.
     MsgPack,
 }
 
 /// A line and a column, numbered from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineColumn {
-    /// The line in the text.
+    /// The line in the text, counted from 1.
     pub line: u32,
-    /// The character in the line.
+    /// The character in the line, counted from 1.
     pub column: u32,
 }
 
@@ -46,9 +47,9 @@ pub(crate) enum Value<'de> {
     Text(Cow<'de, str>),
     Bytes(Cow<'de, [u8]>),
     List(Vec<Document<'de>>),
-    /// The entries in document order. A key may occur more than once.
+    /// The entries of a map in document order. A key may occur more than once.
     Map(Vec<(Document<'de>, Document<'de>)>),
-    /// A YAML scalar that is not text.
+    /// A YAML scalar whose inferred type is not text.
     Scalar(Box<Scalar<'de>>),
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::document::{Document, Value};
 
 impl<'de> Document<'de> {
-    /// Creates a map.
+    /// Creates a map with these entries.
     pub fn map<const N: usize>(entries: [(&'static str, Document<'de>); N]) -> Self {
         let entry = |(name, value)| (Self::new(Value::Text(Cow::Borrowed(name))), value);
         Self::new(Value::Map(entries.into_iter().map(entry).collect()))
@@ -34,7 +34,7 @@ impl<'de> Document<'de> {
         matches!(self.value, Value::Map(_))
     }
 
-    /// Returns the names of a map's entries whose names are text.
+    /// Returns the names of the entries of a map. Names that are not text are omitted.
     pub fn names(&self) -> Vec<String> {
         let Value::Map(entries) = &self.value else { return Vec::new() };
         entries.iter().filter_map(|(name, _)| name.text()).map(Cow::into_owned).collect()
@@ -47,7 +47,7 @@ impl<'de> Document<'de> {
         found.map(|(_, value)| value).filter(|value| !value.is_null())
     }
 
-    /// Like [`Self::entry`], but returns a mutable reference.
+    /// Returns a mutable reference like [`Self::entry`].
     pub fn entry_mut(&mut self, name: &str) -> Option<&mut Document<'de>> {
         let Value::Map(entries) = &mut self.value else { return None };
         let found = entries.iter_mut().find(|(key, _)| is_named(key, name));

@@ -58,7 +58,7 @@ impl DocumentError {
         self
     }
 
-    /// Adds a location unless the error already has one.
+    /// Adds a location if the error does not have one yet.
     pub(crate) fn at(mut self, place: Option<LineColumn>) -> Self {
         self.0.place = self.0.place.or(place);
         self

@@ -38,11 +38,10 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DocumentError> 
     json(bytes, u64::MAX)?.read(DocumentFormat::Json)
 }
 
-/// Like [`from_json`], but accepts at most `max_values` values. It is for input from other
-/// programs.
+/// Reads a typed value from JSON like [`from_json`], but accepts at most `max_values` values. It is
+/// for input from other programs.
 ///
-/// # Errors
-/// The errors of [`from_json`], or too many values.
+/// # Errors The errors of [`from_json`], or too many values.
 pub fn from_json_within<T: DeserializeOwned>(
     max_values: u64,
     bytes: &[u8],
@@ -66,11 +65,10 @@ pub fn from_msgpack<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DocumentErro
     msgpack(bytes, u64::MAX)?.read(DocumentFormat::MsgPack)
 }
 
-/// Like [`from_msgpack`], but accepts at most `max_values` values. It is for input from other
-/// processes.
+/// Reads a typed value from MessagePack like [`from_msgpack`], but accepts at most `max_values`
+/// values. It is for input from other processes.
 ///
-/// # Errors
-/// The errors of [`from_msgpack`], or too many values.
+/// # Errors The errors of [`from_msgpack`], or too many values.
 pub fn from_msgpack_within<T: DeserializeOwned>(
     max_values: u64,
     bytes: &[u8],

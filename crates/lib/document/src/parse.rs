@@ -13,7 +13,7 @@ use crate::{DocumentError, PathSegment};
 /// The maximum number of values for which memory is reserved before they are read.
 const RESERVED: usize = 1024;
 
-/// An error of a parser, with its path.
+/// An error of a parser, with the path to the value that could not be parsed.
 #[derive(Debug)]
 pub struct Unparsed<E> {
     /// The parser's error.
@@ -64,11 +64,10 @@ impl<'de> Document<'de> {
         Self::parse_within(u64::MAX, parser)
     }
 
-    /// Like [`Document::parse`], but accepts at most `max_values` values. It is for untrusted
-    /// input.
+    /// Parses a document like [`Document::parse`], but accepts at most `max_values` values. It is
+    /// for untrusted input.
     ///
-    /// # Errors
-    /// The parser's error, with the path to the value, or too many values.
+    /// # Errors The parser's error, with the path to the value, or too many values.
     pub fn parse_within<D: Deserializer<'de>>(
         max_values: u64,
         parser: D,
@@ -85,7 +84,7 @@ impl<'de> Deserialize<'de> for Document<'de> {
     }
 }
 
-/// A visitor that builds a value from children of type `C`.
+/// A visitor that builds a value from its elements, which have type `C`.
 pub(crate) struct Builder<C>(pub(crate) PhantomData<C>);
 
 impl<'de, C: Deserialize<'de> + Into<Document<'de>>> Visitor<'de> for Builder<C> {

@@ -8,10 +8,11 @@ use serde_saphyr::{Error, Location, NonFiniteFloatPolicy, Options, Spanned};
 use crate::document::{Document, LineColumn, Scalar, Value};
 use crate::parse::{Builder, Unparsed, with_path};
 
-/// The deepest nesting for which the stack is large enough.
+/// The deepest nesting of YAML for which the stack of the parser's thread is large enough.
 pub const MAX_YAML_DEPTH: usize = 64;
 
-/// The stack size for that depth, with a margin. 64 levels use about 3 MB in unoptimised code.
+/// The stack size of the thread that parses, with a margin. 64 levels use about 3 MB in unoptimised
+/// code.
 const STACK_BYTES: usize = 16 << 20;
 
 impl<'de> Document<'de> {

@@ -22,11 +22,11 @@ const DIRECTORY_MODE: u32 = 0o700;
 /// The mode of a private file.
 const FILE_MODE: u32 = 0o600;
 
-/// The mode bits that grant any access to other users, and those that grant write access.
+/// The mode bits that grant any access to other users, and the bits that grant write access.
 const OPEN: u32 = 0o077;
 const WRITABLE: u32 = 0o022;
 
-/// Entries that a file system creates itself.
+/// Names of entries that a file system creates itself.
 const NOBODYS: [&str; 1] = ["lost+found"];
 
 /// Reasons why a directory or file cannot be private.
@@ -61,7 +61,7 @@ pub enum PrivateError {
     )]
     Shared {
         path: PathBuf,
-        /// One of the other entries.
+        /// The name of one of these entries.
         found: String,
     },
     /// Other users may write to the path, and this process may not change its mode.

@@ -28,7 +28,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Returns streams without input, and with pipes for output and errors.
+    /// Returns streams with an empty input, and with pipes for output and errors.
     pub fn piped() -> Self {
         Self { stdin: Stdio::null(), stdout: Stdio::piped(), stderr: Stdio::piped() }
     }
@@ -39,7 +39,7 @@ impl Streams {
 pub struct PreparedChild(Command);
 
 impl PreparedChild {
-    /// Prepares a program with these streams.
+    /// Prepares a program that will have these streams.
     pub fn new(program: &ChildProgram, streams: Streams) -> Self {
         let mut command = program.to_command();
         command.stdin(streams.stdin).stdout(streams.stdout).stderr(streams.stderr);
@@ -81,7 +81,7 @@ impl Child {
         self.child.stderr.take()
     }
 
-    /// Returns the process id, until the child has been reaped.
+    /// Returns the process id, or `None` after the child has been reaped.
     pub fn id(&self) -> Option<Pid> {
         self.child.id().and_then(|id| Pid::from_raw(id.cast_signed()))
     }

@@ -16,7 +16,7 @@ use super::enforcement::{Enforcement, FileAccess, close_file_system};
 use super::proc_files::{self, OWN_THREADS};
 use super::shared_events;
 
-/// Paths for reading: libraries, and descriptions of the machine.
+/// Paths that the process may read: libraries, and descriptions of the machine.
 const READ: [&str; 13] = [
     "/usr",
     "/lib",
@@ -33,26 +33,26 @@ const READ: [&str; 13] = [
     "/dev/random",
 ];
 
-/// Devices of the kernel itself, for reading and writing.
+/// Devices of the Linux kernel, which the process may read and write.
 const DEVICES: [&str; 2] = ["/dev/null", "/dev/zero"];
 
-/// The prefix of the entries in `/dev` that belong to GPUs.
+/// The prefix of the entries in `/dev` that belong to NVIDIA GPUs.
 const GPU: &str = "nvidia";
 
-/// The default directory of the multi-process service.
+/// The default directory of NVIDIA's multi-process service (MPS).
 const MPS: &str = "/tmp/nvidia-mps";
 
 /// The confinement of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    /// Files, TCP and signals, by landlock.
+    /// Whether landlock restricts files, TCP and signals.
     pub files: Enforcement,
-    /// System calls, by seccomp.
+    /// Whether seccomp restricts system calls.
     pub calls: Enforcement,
 }
 
 impl Confinement {
-    /// Creates the state without confinement, for this reason.
+    /// Returns the state of a process that is not confined, with the reason.
     pub fn none(reason: &str) -> Self {
         let none = Enforcement::None { reason: reason.to_owned() };
         Self { files: none.clone(), calls: none }
@@ -72,8 +72,8 @@ impl std::fmt::Display for Confinement {
     }
 }
 
-/// Confines this process before it starts other threads. `run_dir` becomes writable. `libraries`
-/// become readable, together with all files in their directories.
+/// Confines this process before it starts other threads. `run_dir` becomes writable. All files in
+/// the directories of `libraries` become readable.
 pub fn confine(run_dir: &Path, libraries: &[PathBuf]) -> Confinement {
     confined(access(run_dir, libraries), ChildKind::Device)
 }

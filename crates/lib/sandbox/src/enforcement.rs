@@ -24,8 +24,8 @@ const ABI_WRITTEN_FOR: ABI = ABI::V6;
 pub enum Enforcement {
     /// The kernel enforces all rules.
     Full,
-    /// The kernel is older. It enforces the rules for files, but not all newer ones (network,
-    /// signals).
+    /// The kernel is older. It enforces the rules for files, but not all rules for the network and
+    /// signals.
     Partial,
     /// The kernel enforces nothing, because it has no landlock or landlock is disabled.
     None {
@@ -56,32 +56,32 @@ impl std::fmt::Display for Enforcement {
     }
 }
 
-/// The parts of the file system that a child may access. All others are closed.
+/// The parts of the file system that a child may access. It cannot access any other.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileAccess {
-    /// Files and directory trees for reading.
+    /// Files and directory trees that the child may read.
     pub read: Vec<PathBuf>,
-    /// Files and directory trees for reading and executing.
+    /// Files and directory trees that the child may read and execute.
     pub execute: Vec<PathBuf>,
-    /// Files, devices and directory trees for reading existing files and writing to them.
+    /// Files, devices and directory trees in which the child may read and write existing files.
     #[serde(default)]
     pub modify: Vec<PathBuf>,
-    /// Directory trees for reading, writing, creating and deleting files, and single files for
-    /// reading and writing.
+    /// Directory trees in which the child may read, write, create and delete files, and single
+    /// files that it may read and write.
     pub write: Vec<PathBuf>,
-    /// Directory trees for reading, writing and creating files, but not deleting them.
+    /// Directory trees in which the child may read, write and create files, but not delete them.
     #[serde(default)]
     pub create: Vec<PathBuf>,
-    /// Directory trees for listing. Their files cannot be opened.
+    /// Directory trees that the child may list. It cannot open their files.
     #[serde(default)]
     pub list: Vec<PathBuf>,
-    /// Directory trees for listing. Their files may be written but not read.
+    /// Directory trees that the child may list. It may write their files but not read them.
     #[serde(default)]
     pub label: Vec<PathBuf>,
-    /// Whether signals may be sent to processes outside the confinement.
+    /// Whether the child may send signals to processes outside the confinement.
     #[serde(default)]
     pub signals: bool,
-    /// The TCP ports to which connections are allowed.
+    /// The TCP ports to which the child may connect.
     #[serde(default)]
     pub ports: Vec<u16>,
 }
@@ -198,13 +198,13 @@ fn grant(
 /// Limits for the resources of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceLimits {
-    /// The address space, in bytes.
+    /// The maximum address space, in bytes.
     pub address_space: u64,
-    /// The processor time, in seconds. The process is killed when it has used this time.
+    /// The maximum processor time, in seconds. The process is killed when it has used this time.
     pub cpu_seconds: u64,
     /// The size of the largest file that the child may write, in bytes.
     pub file_size: u64,
-    /// The number of open files.
+    /// The maximum number of open files.
     pub open_files: u64,
 }
 
@@ -249,18 +249,19 @@ pub fn within_memory(bytes: u64) -> u64 {
     total.map_or(bytes, |total| bytes.min(total / 4 * 3))
 }
 
-/// The score of processes that run submitted host code, for [`end_before_others`].
+/// The out-of-memory score of processes that run submitted host code, for [`end_before_others`].
 pub const STRANGERS: u16 = 800;
 
-/// The score of compilers, which read submitted code.
+/// The out-of-memory score of compilers, which read submitted code.
 pub const COMPILERS: u16 = 700;
 
-/// The score of processes without submitted host code that hold the data of submitted kernels.
+/// The out-of-memory score of processes without submitted host code that hold the data of submitted
+/// kernels.
 pub const WORKERS: u16 = 500;
 
-/// If memory runs out, makes the kernel end this process, and the program that it becomes, before
-/// the server. Among such processes, the one with the highest score usually ends first. If the
-/// system refuses the score, the kernel chooses by size alone.
+/// Makes the kernel end this process, and the program that it becomes, before the server if memory
+/// runs out. Among such processes, the one with the highest score usually ends first. If the system
+/// refuses the score, the kernel chooses by size alone.
 ///
 /// With `CAP_SYS_RESOURCE`, this also sets the lowest score to which children can return.
 pub fn end_before_others(score: u16) {

@@ -75,7 +75,7 @@ pub const SECRET: [&str; 8] = [
     "WARPGAUGE_DATABASE_URL",
 ];
 
-/// The default search path for programs.
+/// The search path for programs if `PATH` is not set.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Returns the whole environment of a child: the inherited variables, and the C locale, which

@@ -40,10 +40,9 @@ pub fn receive<const COUNT: usize>(
     <[OwnedFd; COUNT]>::try_from(all).map_err(|_| other_came())
 }
 
-/// Receives the byte `wanted`, with one descriptor or without any.
+/// Receives the byte `wanted`, with one descriptor or none.
 ///
-/// # Errors
-/// The connection broke, or another message arrived.
+/// # Errors The connection broke, or another message arrived.
 pub fn receive_some(stream: &UnixStream, wanted: u8) -> io::Result<Option<OwnedFd>> {
     let mut all = received(stream, wanted)?;
     let one = all.pop();

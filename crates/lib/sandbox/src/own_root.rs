@@ -38,7 +38,7 @@ const BASE: &str = "/proc";
 /// to another.
 const ALTERNATIVES: &str = "/etc/alternatives";
 
-/// The maximum number of links on the way to one path, as in the kernel.
+/// The maximum number of links that are followed for one path, as in the kernel.
 const MOST_LINKS: usize = 40;
 
 /// The processes that the child sees in `/proc`.
@@ -143,7 +143,7 @@ fn change_root(plan: &Plan) -> Result<(), NotHidden> {
     step("cannot leave the old root", unmount(".", UnmountFlags::DETACH))
 }
 
-/// The content of the new root, by path below `/`.
+/// The content of the new root directory. Its paths are below `/`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Plan {
     /// Files and directory trees of the old root.

@@ -46,7 +46,7 @@ pub const OWN: [&str; 10] = [
 /// process is not dumpable. Otherwise root's capabilities have set its minimum before.
 pub const OWN_THREADS: &str = "/proc/self/task";
 
-/// Returns the paths that exist.
+/// Returns those of the paths that exist.
 fn there(paths: &[&str]) -> Vec<PathBuf> {
     paths.iter().map(PathBuf::from).filter(|path| path.exists()).collect()
 }

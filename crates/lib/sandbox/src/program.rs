@@ -34,7 +34,7 @@ pub struct ChildProgram {
     pub arguments: Vec<OsString>,
     /// The part of this process's environment that the program receives.
     pub environment: Environment,
-    /// Additional variables.
+    /// Additional environment variables.
     pub variables: Vec<(OsString, OsString)>,
     /// The variables of this process's environment that the program does not receive.
     pub withheld: Vec<OsString>,
@@ -69,14 +69,14 @@ impl ChildProgram {
         self
     }
 
-    /// Adds a variable.
+    /// Adds an environment variable.
     #[must_use]
     pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.variables.push((name.into(), value.into()));
         self
     }
 
-    /// Adds a variable, unless this process's environment contains it.
+    /// Adds an environment variable, unless the environment of this process contains it.
     #[must_use]
     pub fn unless_set(self, name: &str, value: &str) -> Self {
         if std::env::var_os(name).is_some() { self } else { self.variable(name, value) }
@@ -96,8 +96,8 @@ impl ChildProgram {
         Self { directory: Some(directory.to_owned()), ..this }
     }
 
-    /// Starts the program through another program: `wrapper` followed by this program and its
-    /// arguments. An empty wrapper changes nothing.
+    /// Starts the program through another program: the command is `wrapper`, followed by this
+    /// program and its arguments. An empty wrapper changes nothing.
     #[must_use]
     pub fn under(mut self, wrapper: &[OsString]) -> Self {
         if let Some((outer, arguments)) = wrapper.split_first() {

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::program::{ChildProgram, Environment};
 
-/// The common beginning of all sources: frames, and `allow_only`, which installs the filters from
-/// [`encoded_with_asking`](super::calls::encoded_with_asking).
+/// The common beginning of all sources: the functions for frames on a socket, and `allow_only`,
+/// which installs the filters from [`encoded_with_asking`](super::calls::encoded_with_asking).
 const PRELUDE: &str = include_str!("prelude.py");
 
 /// A script that joins the arguments after the settings into one source and runs it.

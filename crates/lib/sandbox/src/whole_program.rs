@@ -22,10 +22,10 @@ const LOADERS: [&str; 3] =
 /// Limits for the resources of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramLimits {
-    /// The private memory, in bytes. The address space is unlimited, since a driver reserves
-    /// addresses for the whole device.
+    /// The maximum private memory, in bytes. The address space is unlimited, since a driver
+    /// reserves addresses for the whole device.
     pub data_bytes: u64,
-    /// The number of open files.
+    /// The maximum number of open files.
     pub open_files: u64,
     /// The maximum size of a file that the program received open for writing, in bytes.
     pub file_bytes: u64,
@@ -34,9 +34,9 @@ pub struct ProgramLimits {
 /// The paths that a program may read, in addition to those for every program that uses a GPU.
 #[derive(Debug, Clone)]
 pub struct ProgramGrants<'a> {
-    /// The program, for reading and executing.
+    /// The program, which may be read and executed.
     pub program: &'a Path,
-    /// The working directory, for reading only.
+    /// The working directory, which may only be read.
     pub directory: &'a Path,
     /// The libraries that the program loads, as files or directories.
     pub libraries: &'a [PathBuf],
@@ -47,7 +47,7 @@ pub struct ProgramGrants<'a> {
 /// A tool that observes a program.
 #[derive(Debug, Clone, Copy)]
 pub struct AttachedTool<'a> {
-    /// The directory for the tool's files.
+    /// The directory in which the tool stores files.
     pub directory: &'a Path,
     /// The TCP ports to which the code that the tool injects into the program may connect.
     pub ports: &'a [u16],

@@ -18,8 +18,8 @@ impl Drawing {
         drawing
     }
 
-    /// Like [`Drawing::new`], but also with a description. The drawing must be a separate document,
-    /// because the title and the description have fixed ids.
+    /// Creates a drawing like [`Drawing::new`], and adds a description. The drawing must be a
+    /// separate document, because the title and the description have fixed ids.
     pub fn described(size: [f64; 2], title: &str, description: &str) -> Self {
         let mut drawing = Self::open(size, " aria-labelledby=\"t d\"");
         let (title, description) = (described(title), described(description));

@@ -5,16 +5,17 @@ use std::fmt::{self, Display, Formatter, Write as _};
 use crate::xml;
 
 /// The maximum length of a text in a drawing, in characters. The names of templates have no limit,
-/// and a line of a drawing has little more room than this.
+/// and a line of a drawing has space for little more than this.
 const MAX_TEXT: usize = 120;
-/// The maximum length of a title and of a description, in characters. They have more room than the
+/// The maximum length of a title and of a description, in characters. They have more space than the
 /// texts in the drawing.
 const MAX_TITLE: usize = 400;
 
-/// The distance from the upper left corner in pixels, to the right and down.
+/// A position in a drawing: the distances to the right and down from its upper left corner, in
+/// pixels.
 pub type Point = [f64; 2];
 
-/// The part of a text that is placed at its point.
+/// The part of a text that is at the text's point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
     Middle,
@@ -39,7 +40,7 @@ impl SvgElement {
         Self { tag, attributes, content: String::new() }
     }
 
-    /// Adds a numeric attribute, rounded to a tenth.
+    /// Adds a numeric attribute, rounded to one decimal place.
     fn number(mut self, name: &str, value: f64) -> Self {
         let _ = write!(self.attributes, " {name}=\"{value:.1}\"");
         self
@@ -99,7 +100,7 @@ impl SvgElement {
         self
     }
 
-    /// Adds a child.
+    /// Adds an element inside this one.
     pub fn with(mut self, child: SvgElement) -> Self {
         let _ = write!(self.content, "{child}");
         self

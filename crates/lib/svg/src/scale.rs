@@ -1,7 +1,7 @@
 //! Scales, which convert values to positions on an axis. The main types are [`Linear`] and
 //! [`Logarithmic`].
 
-/// The maximum number of decades of an axis, since hostile counts could otherwise extend it
+/// The maximum number of decades of an axis. Hostile counts could otherwise extend the axis
 /// further.
 const MAX_DECADES: i32 = 24;
 

@@ -17,7 +17,7 @@ impl Counter {
 
 /// The kinds of events that a label can name.
 pub trait LabelKind: Copy + 'static {
-    /// All kinds. The position of a kind is its index.
+    /// All kinds. The index of a kind is its position here.
     const ALL: &'static [Self];
 
     /// Returns the text of the label.
@@ -50,19 +50,19 @@ macro_rules! named {
 named! {
     /// The stages of an evaluation.
     Stage {
-        /// Waiting for a device.
+        /// The job waits for a device.
         Queue = "queue",
-        /// Compiling, or finding the image in a cache.
+        /// The service compiles the kernel, or finds its image in a cache.
         Compile = "compile",
-        /// The work of the worker: buffers, launches, copies and checks.
+        /// The worker prepares buffers, launches, copies and checks.
         Worker = "worker",
-        /// A part of the worker's time: warm-up and timed launches.
+        /// The worker warms up and times launches. This is a part of the worker's time.
         Measure = "measure",
-        /// A part of the worker's time: checking outputs.
+        /// The worker checks outputs. This is a part of the worker's time.
         Validate = "validate",
-        /// Device metrics and timelines.
+        /// The service collects device metrics and timelines.
         Profile = "profile",
-        /// Whole jobs, from acceptance to their end.
+        /// The whole job, from acceptance to its end.
         Total = "total",
     }
 }
@@ -88,19 +88,19 @@ named! {
 }
 
 named! {
-    /// The source of an image.
+    /// The source of a compiled image.
     CacheResult {
-        /// The memory cache.
+        /// The image was in the memory cache.
         Memory = "memory",
-        /// The disk cache.
+        /// The image was in the disk cache.
         Disk = "disk",
-        /// A compilation that is in progress for another request.
+        /// Another request was already compiling the image.
         Shared = "shared",
-        /// A new compilation.
+        /// The image was compiled for this request.
         Miss = "miss",
-        /// The request itself, which contained the image.
+        /// The request itself contained the image.
         Brought = "brought",
-        /// No image, because compilation failed.
+        /// The compilation failed, so there is no image.
         Failed = "failed",
     }
 }

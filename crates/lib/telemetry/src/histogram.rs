@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The upper bounds of the buckets in seconds, from a cached compilation to the longest evaluation.
+/// The upper bounds of the buckets in seconds. They range from a cached compilation to the longest
+/// evaluation.
 pub const BOUNDS: [f64; 19] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
     60.0, 120.0, 300.0, 600.0,
@@ -21,18 +22,18 @@ pub struct Histogram {
     max_ns: AtomicU64,
 }
 
-/// A snapshot of a histogram. Its count is the sum of its buckets. `sum_s` may already include a
-/// duration that is being added.
+/// A snapshot of a histogram. The number of durations is the sum of its buckets. `sum_s` may
+/// already include a duration that is being added.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observed {
     /// The number of durations in each bucket of [`BOUNDS`], not cumulative. The last bucket has no
     /// upper bound.
     pub buckets: [u64; BUCKETS],
-    /// The sum, in seconds.
+    /// The sum of all durations, in seconds.
     pub sum_s: f64,
-    /// The minimum, in seconds, or 0 if there are no durations.
+    /// The shortest duration in seconds, or 0 if there are no durations.
     pub min_s: f64,
-    /// The maximum, in seconds.
+    /// The longest duration, in seconds.
     pub max_s: f64,
 }
 
@@ -63,7 +64,7 @@ impl Histogram {
         self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds a duration in milliseconds, as in reports. Invalid durations are ignored.
+    /// Adds a duration in milliseconds, the unit of reports. Invalid durations are ignored.
     pub fn observe_ms(&self, ms: f64) {
         if let Ok(duration) = Duration::try_from_secs_f64(ms * 1e-3) {
             self.observe(duration);

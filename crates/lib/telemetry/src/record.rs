@@ -11,7 +11,8 @@ use super::counters::{
 use super::histogram::{Histogram, Observed};
 use super::recent::Recent;
 
-/// The number of devices with separate counters, by ordinal. All other devices share the last.
+/// The number of devices that have separate counters, by ordinal. All devices with higher ordinals
+/// share the last counters.
 const DEVICES: usize = 64;
 
 /// All counters. The methods that record events describe what they count.
@@ -39,8 +40,8 @@ pub struct Telemetry {
 #[derive(Debug)]
 struct Device {
     busy_ns: AtomicU64,
-    /// The start of the current lease, in nanoseconds after the start of the process plus one, or 0
-    /// without a lease.
+    /// The start of the current lease, in nanoseconds after the start of the process plus one; 0
+    /// means that the device is not leased.
     since_ns: AtomicU64,
     run_ns: AtomicU64,
 }
@@ -102,8 +103,8 @@ impl Telemetry {
         }
     }
 
-    /// Records the duration of a stage, in milliseconds as in reports. The methods below record the
-    /// stages queue, compile and total.
+    /// Records the duration of a stage, in milliseconds, the unit of reports. The methods below
+    /// record the stages queue, compile and total.
     pub fn stage(&self, stage: Stage, ms: f64) {
         self.stages[stage.index()].observe_ms(ms);
     }

@@ -15,15 +15,15 @@ pub struct OwnerRank {
     pub served: Duration,
 }
 
-/// The accounts of all owners that hold a permit, wait for one, or recently had more time than
-/// others. Callers pass the current time.
+/// The accounts of the owners that hold a permit, wait for one, or recently held permits for more
+/// time than others. Callers pass the current time.
 ///
 /// When an owner without a permit or a waiting request returns, it is assigned at least the time of
 /// the owner that was served last (start-time fair queueing). Idleness therefore earns no credit.
 #[derive(Debug, Default)]
 pub struct OwnerAccounts {
     accounts: HashMap<Owner, Account>,
-    /// The time of the owner that was served last.
+    /// The virtual clock: the largest value of `served` that an owner had when it received permits.
     clock: Duration,
 }
 

@@ -14,7 +14,8 @@ impl Owner {
     /// The server itself, for work on behalf of all owners.
     pub const SERVER: Self = Self([0; 16]);
 
-    /// Returns the owner with this name. It is the same in every process (BLAKE3, 128 bits).
+    /// Returns the owner with this name. Every process computes the same identity for a name
+    /// (BLAKE3, 128 bits).
     pub fn named(name: &str) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("warpgauge owner");
         hasher.update(name.as_bytes());

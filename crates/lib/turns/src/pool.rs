@@ -21,7 +21,7 @@ pub struct PoolBounds {
     /// Whether there may be more than one owner. If so, an owner may take with [`Pool::try_take`]
     /// at most as many permits as it leaves for others. The same applies to its waiting requests.
     pub shared: bool,
-    /// The number of permits that an owner may take in any case, if they are free.
+    /// The number of permits that an owner may take regardless of its share, if they are free.
     pub least: usize,
 }
 
@@ -130,7 +130,7 @@ impl Pool {
         self.0.bounds.places.saturating_sub(self.held())
     }
 
-    /// Returns the limits.
+    /// Returns the limits of the pool.
     pub fn bounds(&self) -> PoolBounds {
         self.0.bounds
     }
@@ -151,7 +151,8 @@ impl Pool {
         }
     }
 
-    /// Adds a request to its queue and grants free permits. Returns whether the request must wait.
+    /// Adds a request to the queue of its owner and grants free permits. Returns whether the
+    /// request must wait.
     fn enqueue(&self, owner: Owner, answer: oneshot::Sender<PoolPermit>) -> Result<bool, PoolFull> {
         let (bounds, now) = (self.0.bounds, Instant::now());
         let mut state = self.lock();

@@ -1,4 +1,4 @@
-//! Executes PTX with changed tokens.
+//! Fuzz target that executes PTX whose tokens were changed.
 #![no_main]
 
 use fuzzing::{harness, mutation};

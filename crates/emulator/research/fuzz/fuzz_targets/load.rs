@@ -1,4 +1,4 @@
-//! Loads arbitrary bytes as an image for `cuModuleLoadData`.
+//! Fuzz target that loads arbitrary bytes as an image for `cuModuleLoadData`.
 #![no_main]
 
 use fuzzing::harness;

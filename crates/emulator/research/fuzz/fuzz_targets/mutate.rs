@@ -1,4 +1,4 @@
-//! Parses and lowers PTX with changed tokens.
+//! Fuzz target that parses and lowers PTX whose tokens were changed.
 #![no_main]
 
 use fuzzing::{harness, mutation};

@@ -16,7 +16,8 @@ const DEADLINE: Duration = Duration::from_millis(50);
 /// Time after its deadline by which a launch must end. Instrumented builds on busy machines are the
 /// slowest.
 const GRACE: Duration = Duration::from_secs(4);
-/// Maximum number of kernels of a module that are run. More would only repeat the same checks.
+/// Maximum number of kernels that are run for each module. More kernels would only repeat the same
+/// checks.
 const MOST_KERNELS: usize = 6;
 /// Size of the buffer that pointer parameters point to, bytes.
 const BUFFER: u64 = 64 << 10;
@@ -68,10 +69,10 @@ pub fn load_only(text: &str) -> bool {
     true
 }
 
-/// Loads a text and runs its kernels twice: plainly, and with every check and count.
+/// Loads a text and runs its kernels twice: once without checks and counts, and once with all of
+/// them.
 ///
-/// # Panics
-/// Panics if a checked property does not hold.
+/// # Panics Panics if a checked property does not hold.
 pub fn execute(text: &str) -> bool {
     let memory = Arc::new(Memory::new());
     // The check for uninitialised reads requires that written bytes are recorded.

@@ -4,7 +4,7 @@
 //! Random changes of bytes rarely pass the lexer. These changes usually do, so that they reach the
 //! checks of the lowering, and often the executor.
 
-/// Numbers at the edge of a range.
+/// Numbers at the edge of the range of a type.
 const NUMBERS: [&str; 22] = [
     "0",
     "1",
@@ -38,7 +38,7 @@ const SUFFIXES: [&str; 64] = [
     "ltu", "add", "cas", "exch", "volatile", "relaxed", "sys", "cta", "x4", "trans", "row", "col",
     "cc", "to", "reg",
 ];
-/// Instructions.
+/// Opcodes of instructions.
 const OPCODES: [&str; 60] = [
     "abs",
     "activemask",
@@ -146,7 +146,7 @@ impl Random {
     }
 }
 
-/// Kind of a token, for the choice of a change.
+/// Kind of a token, by which a change chooses tokens.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Space,
@@ -258,7 +258,7 @@ fn replace<'a>(
     }
 }
 
-/// Returns a text with one to five changes.
+/// Returns the text after one to five random changes.
 pub fn mutate(text: &str, seed: u64) -> String {
     let mut random = Random::new(seed);
     let mut tokens = tokens(text);

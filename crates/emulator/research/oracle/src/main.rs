@@ -141,7 +141,7 @@ fn statements(list: &[FunctionStatement], out: &mut Vec<String>) -> Result<(), B
     Ok(())
 }
 
-/// Returns guard, opcode with modifiers, and number of operands.
+/// Returns the guard of an instruction, its opcode with modifiers, and its number of operands.
 fn line(instruction: &Instruction) -> Result<String, Box<dyn Error>> {
     let tokens = instruction.inst.to_tokens_spaced();
     let blank = |t: &PtxToken| matches!(t, PtxToken::Space | PtxToken::Newline);

@@ -23,8 +23,9 @@ fn active(out: Out<c_int>, handle: Handle, block: c_int, dynamic: usize, flags: 
     out.set(blocks_per_sm(&arch(&entry)?, &entry.function, threads, dynamic as u64) as c_int)
 }
 
-/// Returns the block size that keeps the most threads resident: the largest such multiple of the
-/// warp size.
+/// Returns the block size that keeps the most threads resident, and the number of blocks that then
+/// fill the device. The candidates are the maximum block size and the smaller multiples of the warp
+/// size. Of several equally good block sizes, returns the largest.
 fn potential(
     grid: Out<c_int>,
     block: Out<c_int>,

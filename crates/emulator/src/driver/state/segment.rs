@@ -45,7 +45,7 @@ pub enum Content {
     Event,
 }
 
-/// Name of a file: its kind of content, and its random number.
+/// Name of a file: the kind of its content, and its random number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Name {
     pub content: Content,
@@ -151,7 +151,7 @@ impl Directory {
         Ok(Directory { given, ready: OnceLock::new(), other })
     }
 
-    /// Returns a given directory.
+    /// Returns the description of the directory at `path`.
     #[cfg(test)]
     pub fn at(path: &Path) -> Self {
         Directory { given: Some(path.to_owned()), ready: OnceLock::new(), other: None }
@@ -172,7 +172,7 @@ impl Directory {
         Ok(self.ready.get_or_init(|| path))
     }
 
-    /// Creates an empty file, which may grow to `bytes` bytes.
+    /// Creates an empty file whose contents will have `bytes` bytes.
     pub fn create(&self, content: Content, bytes: u64) -> io::Result<Segment> {
         static AT_EXIT: Once = Once::new();
         let directory = self.path()?;
@@ -278,7 +278,7 @@ fn check_directory(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the files whose makers have ended.
+/// Removes the files whose creators have ended.
 fn sweep(directory: &Path) {
     // Files that cannot be examined stay, which is harmless.
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
@@ -286,7 +286,7 @@ fn sweep(directory: &Path) {
         if entry.file_name().to_str().and_then(Name::parse).is_none() {
             continue;
         }
-        // A file that cannot be opened is not one of ours, or was just removed.
+        // A file that cannot be opened was not created by this library, or was just removed.
         let Ok(file) = open_own(&entry.path()) else { continue };
         if hold(&file, MAKER).unwrap_or(false) {
             // Another process may have removed it first.

@@ -22,22 +22,22 @@ use super::pages::Pages;
 use super::segment::{Content, Directory, Name, Segment, held, hold};
 use crate::driver::c::code::{Code, Res};
 
-/// Maximum number of pending records of an event. A further record waits, as in a stream.
+/// Maximum number of pending records of an event. Another record waits until one is complete.
 const SLOTS: usize = 1024;
 /// Time after which a waiter checks that the member it waits for is alive, nanoseconds.
 const PATIENCE: i64 = 50_000_000;
 /// Highest number of a member. The creator of an event is member 0.
 const LAST_MEMBER: u8 = u8::MAX;
 
-/// Flags of a ticket: the stream has reached the record, or its member ended before that.
+/// Flags of a ticket: its stream has reached the record, or its member ended before that.
 const REACHED: u64 = 1;
 const LOST: u64 = 2;
 const FLAGS: u64 = REACHED | LOST;
 
-/// Content of the file.
+/// Content of an event's file.
 #[repr(C)]
 struct Board {
-    /// Counts changes. Waiters sleep on it.
+    /// Counts changes of the board. Waiters sleep until it changes.
     pulse: AtomicU32,
     reserved: AtomicU32,
     /// The last ticket taken (from bit 16), and its member (from bit 8).
@@ -56,7 +56,7 @@ pub struct Shared {
     member: u8,
 }
 
-/// Keeps the member's lock, and the creator's file.
+/// Keeps the lock of the member, and the file if the member created it.
 enum Hold {
     Maker(Segment),
     Other(File),
@@ -85,7 +85,8 @@ impl Shared {
         Err(Error::from(io::ErrorKind::QuotaExceeded))
     }
 
-    /// Returns the name for a handle, or `None` in processes that did not create the event.
+    /// Returns the name that a handle contains, or `None` in processes that did not create the
+    /// event.
     pub fn name(&self) -> Option<Name> {
         match &self.hold {
             Hold::Maker(segment) => Some(segment.name),
@@ -112,7 +113,7 @@ impl Shared {
         member == self.member || held(file, member)
     }
 
-    /// Marks the pending tickets of an earlier member with this number, which has ended, as lost.
+    /// Marks as lost the pending tickets of an earlier member with this number, which has ended.
     fn bury_predecessor(&self) {
         let board = self.board();
         let latest = board.latest.load(Ordering::Acquire);
@@ -158,8 +159,8 @@ impl Shared {
         (ticket != 0).then(|| Mark { shared: self.clone(), ticket, member })
     }
 
-    /// Takes the next ticket, for a record that is about to be queued. While too many are pending
-    /// it waits, unless `stop` returns an error.
+    /// Takes the next ticket, for a record that is about to be queued. Waits while too many records
+    /// are pending, unless `stop` returns an error.
     pub fn issue(self: &Arc<Self>, stop: &dyn Fn() -> Option<Code>) -> Res<Signal> {
         let board = self.board();
         loop {
@@ -199,7 +200,7 @@ fn member_of(word: u64) -> u8 {
     (word >> 8) as u8
 }
 
-/// The obligation to mark a ticket as reached. Dropping it marks the ticket.
+/// The obligation to mark a ticket as reached. Dropping the value marks the ticket.
 pub struct Signal {
     shared: Arc<Shared>,
     pub ticket: u64,
@@ -211,7 +212,7 @@ impl Drop for Signal {
     }
 }
 
-/// A record of a shared event.
+/// A record of a shared event, identified by its ticket.
 #[derive(Clone)]
 pub struct Mark {
     shared: Arc<Shared>,
@@ -220,8 +221,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Returns whether the stream has reached the record. Fails with `EXTERNAL_DEVICE` if it never
-    /// will.
+    /// Returns whether the stream has reached the record, or `EXTERNAL_DEVICE` if it never will.
     pub fn reached(&self) -> Res<bool> {
         if let Some(answer) = self.said() {
             return answer.map(|()| true);
@@ -233,7 +233,7 @@ impl Mark {
         self.said().unwrap_or(Err(Code::EXTERNAL_DEVICE)).map(|()| true)
     }
 
-    /// Returns the result on the board, or `None` if there is none yet.
+    /// Returns the result of the ticket on the board, or `None` if the board has no result yet.
     fn said(&self) -> Option<Res> {
         let word = self.shared.slot(self.ticket).load(Ordering::Acquire);
         match ticket_of(word) {

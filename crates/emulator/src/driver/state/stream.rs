@@ -18,18 +18,18 @@ use crate::driver::c::entry::lock;
 /// Values of `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD`.
 const LEGACY: Handle = 1;
 const PER_THREAD: Handle = 2;
-/// Priorities of streams; they are stored and have no effect.
+/// Range of the priorities of streams. Priorities are stored and have no effect.
 pub const LEAST_PRIORITY: c_int = 0;
 pub const GREATEST_PRIORITY: c_int = -5;
 
 /// Relation of a stream to the legacy default stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The legacy default stream itself.
+    /// The stream is the legacy default stream.
     Legacy,
-    /// Runs after earlier work of the legacy stream and before its later work.
+    /// The stream runs after earlier work of the legacy stream and before its later work.
     Blocking,
-    /// Independent of the legacy stream.
+    /// The stream is independent of the legacy stream.
     NonBlocking,
 }
 
@@ -38,7 +38,7 @@ pub struct Stream {
     pub priority: c_int,
     pub queue: Arc<Queue>,
     pub context: Weak<Context>,
-    /// The capture that the stream belongs to, if any.
+    /// The capture that the stream belongs to, if it is capturing.
     pub capturing: Slot,
 }
 
@@ -66,7 +66,7 @@ impl Stream {
         self.push(task).map(|_| ())
     }
 
-    /// Appends a task to a stream that is not capturing.
+    /// Appends a task to the queue of a stream that is not capturing.
     pub fn push(&self, task: Task) -> Res<Point> {
         let context = self.context()?;
         if self.role == Role::Legacy {
@@ -91,7 +91,8 @@ impl Stream {
         lock(&self.capturing).is_some()
     }
 
-    /// If the stream is capturing, invalidates the capture and fails: the call cannot be captured.
+    /// If the stream is capturing, invalidates the capture and returns an error, because the call
+    /// cannot be captured.
     pub fn forbid_capture(&self) -> Res {
         crate::driver::state::capture::invalidate(self)
     }
@@ -106,7 +107,7 @@ impl Stream {
         Ok(points)
     }
 
-    /// Blocks until all work of the stream is done.
+    /// Blocks until all work of the stream is complete.
     pub fn synchronize(&self) -> Res {
         for point in self.everything()? {
             point.wait();
@@ -145,7 +146,7 @@ fn per_thread(context: &Arc<Context>) -> Arc<Stream> {
     found.unwrap_or_else(|_| context.legacy.clone())
 }
 
-/// Returns the stream of a handle. Fails if its context has failed.
+/// Returns the stream of a handle, or an error if its context has failed.
 pub fn stream(handle: Handle) -> Res<Arc<Stream>> {
     let stream = match handle {
         0 | LEGACY => current()?.legacy.clone(),

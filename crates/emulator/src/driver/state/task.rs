@@ -19,7 +19,7 @@ use crate::driver::c::code::{Code, Res};
 pub enum Task {
     Kernel(Arc<KernelTask>),
     Copy(Transfer),
-    /// Bytes that the call has read from pageable host memory.
+    /// A copy of bytes that the call has already read from pageable host memory.
     Staged {
         dst: u64,
         bytes: Arc<[u8]>,
@@ -36,18 +36,18 @@ pub enum Task {
     },
     Record(Arc<Stamp>),
     Wait(Vec<Point>),
-    /// Waits for an event record of another process.
+    /// A wait for an event record of another process.
     Await(Mark),
-    /// Releases an allocation in stream order.
+    /// A release of an allocation in stream order.
     Free {
         base: u64,
     },
-    /// No work, for a node of a graph.
+    /// A task without work, for a node of a graph.
     Empty,
     Graph(Arc<Plan>),
 }
 
-/// Rows of a repeated pattern.
+/// Rows of memory to fill with a repeated pattern.
 #[derive(Clone, Copy)]
 pub struct Fill {
     pub dst: u64,
@@ -80,7 +80,7 @@ impl Task {
         matches!(self, Task::Record(_) | Task::Wait(_) | Task::Callback { .. })
     }
 
-    /// Returns a name for messages.
+    /// Returns a description of the kind of task, for messages.
     pub fn what(&self) -> &'static str {
         match self {
             Task::Kernel(_) => "a kernel",

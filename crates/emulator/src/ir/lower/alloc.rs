@@ -26,7 +26,8 @@ fn file(class: Class) -> usize {
     }
 }
 
-/// Calls `f(register, is_def)` for every register of a draft: uses first, then definitions.
+/// Calls `f(register, is_def)` for every register of a draft: first for those that it reads, then
+/// for those that it writes.
 fn each(draft: &Draft, lists: &[Vec<u32>], base: &[u32; 3], mut f: impl FnMut(u32, bool)) {
     let i = &draft.inst;
     let fields = [i.d, i.e, i.a, i.b, i.c, i.s];
@@ -53,7 +54,7 @@ fn each(draft: &Draft, lists: &[Vec<u32>], base: &[u32; 3], mut f: impl FnMut(u3
     }
 }
 
-/// Basic blocks as ranges of drafts, and their successors.
+/// Basic blocks as ranges of drafts, with the successors of each block.
 struct Blocks {
     ranges: Vec<(usize, usize)>,
     next: Vec<Vec<usize>>,

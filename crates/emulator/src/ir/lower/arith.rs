@@ -13,7 +13,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         instr.operands.get(i).ok_or_else(few)
     }
 
-    /// Fails unless there are exactly `n` operands.
+    /// Returns an error unless the instruction has exactly `n` operands.
     pub(super) fn operands(&self, instr: &Instr<'a>, n: usize) -> Reason<()> {
         if instr.operands.len() == n {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Asynchronous copies, barrier objects and the stack.
+//! Lowers asynchronous copies, barrier objects, and instructions for the stack.
 
 use super::func::Lower;
 use super::memory::hint;

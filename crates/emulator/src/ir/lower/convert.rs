@@ -1,4 +1,4 @@
-//! `cvt`, `setp`, `set`, `selp`, `slct`.
+//! Lowers `cvt`, `setp`, `set`, `selp` and `slct`.
 
 use super::float::fp;
 use super::func::Lower;

@@ -1,4 +1,4 @@
-//! Floating-point arithmetic and functions.
+//! Lowers floating-point arithmetic and functions.
 
 use super::func::Lower;
 use super::mods::Mods;
@@ -7,7 +7,7 @@ use super::{Reason, gap};
 use crate::ir::{F1, F2, Fp, Mode, Op, Testp};
 use crate::ptx::{Instr, Operand, Type};
 
-/// Returns the register format of a type.
+/// Returns the format in registers of a floating-point type.
 pub(super) fn fp(ty: Type) -> Reason<Fp> {
     Ok(match ty {
         Type::F16 => Fp::F16,
@@ -135,7 +135,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.float1(i, m, op, mode)
     }
 
-    /// PTX uses the sign of the first operand and the magnitude of the second.
+    /// Lowers `copysign`. PTX uses the sign of the first operand and the magnitude of the second.
     fn copysign(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
         self.float2(i, m, F2::Copysign, Mode::default())
     }

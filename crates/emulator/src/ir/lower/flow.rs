@@ -1,4 +1,4 @@
-//! Branches, calls and barriers.
+//! Lowers branches, calls and barriers.
 
 use super::Reason;
 use super::func::Lower;
@@ -193,7 +193,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     }
 }
 
-/// Fails unless the arguments of a runtime function have the sizes that the executor reads.
+/// Returns an error unless the arguments of a runtime function have the sizes that the executor
+/// reads.
 fn check_builtin(b: Builtin, site: &CallSite) -> Reason<()> {
     let sizes: Vec<u32> = site.args.iter().map(|(_, n)| *n).collect();
     let (args, rets): (&[u32], usize) = match b {

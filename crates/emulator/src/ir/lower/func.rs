@@ -12,16 +12,17 @@ use crate::ptx::{Func, FuncKind, Instr, Space, Stmt, StmtKind, Var, isa};
 /// Maximum local memory of one frame, bytes.
 pub(super) const MAX_FRAME: u32 = 512 << 10;
 
-/// An instruction whose registers have no slots yet.
+/// An instruction whose registers are not yet assigned to slots.
 pub(crate) struct Draft {
     pub(crate) inst: Inst,
-    /// Roles of d, e, a, b, c and s.
+    /// Roles of the fields d, e, a, b, c and s.
     pub(crate) roles: [Role; 6],
-    /// Register lists: index in the code's lists, and the role of all members.
+    /// Register lists of the instruction: the index of each in the code's lists, and the role of
+    /// its registers.
     pub(crate) lists: Vec<(u32, Role)>,
     pub(crate) ptx_line: u32,
     pub(crate) source: SourceLine,
-    /// 1 for the first instruction of a PTX instruction, otherwise 0.
+    /// The value 1 for the first instruction of a PTX instruction, and 0 for the others.
     pub(crate) weight: u8,
 }
 
@@ -29,7 +30,7 @@ pub(crate) struct Draft {
 pub(super) struct Lower<'k, 'e, 'u, 'a> {
     pub(super) kernel: &'k mut Kernel<'e, 'u, 'a>,
     pub(super) scopes: Vec<Scope<'a>>,
-    /// Parent of each scope so far.
+    /// The parent of each scope that has been opened.
     parents: Vec<u32>,
     pub(super) n32: u32,
     pub(super) n64: u32,
@@ -38,7 +39,7 @@ pub(super) struct Lower<'k, 'e, 'u, 'a> {
     pub(super) entry: bool,
     drafts: Vec<Draft>,
     labels: HashMap<(u32, &'a str), u32>,
-    /// Branches to resolve: instruction, scope and label.
+    /// Branches whose targets are not yet known: instruction, scope and label.
     pending: Vec<(u32, u32, &'a str)>,
     /// Branch tables by name: scope and labels.
     pub(super) tables: HashMap<&'a str, (u32, Vec<&'a str>)>,
@@ -105,8 +106,8 @@ pub(super) fn lower<'a>(
 
 pub(super) type Slots = Vec<(u32, u32)>;
 
-/// Returns the problem of an instruction. An unsupported form is part of the ISA only if all its
-/// modifiers are. Otherwise the problem is the unknown modifier.
+/// Returns the problem of an instruction whose form is not supported. If the ISA does not contain
+/// one of its modifiers, the problem is that modifier; otherwise it is `problem`.
 fn known_words(instr: &Instr<'_>, problem: Problem) -> Problem {
     let foreign = |word: &&&str| !isa::is_modifier(instr.op, word);
     let lowered = isa::has_modifiers(instr.op);

@@ -1,4 +1,4 @@
-//! Integer and bit instructions.
+//! Lowers integer and bit instructions.
 
 use super::func::Lower;
 use super::mods::Mods;
@@ -76,7 +76,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Lowers an operation whose result has 32 bits, regardless of the width of the operand.
+    /// Lowers an operation whose result has 32 bits regardless of the width of its operand.
     pub(super) fn count_bits(
         &mut self,
         i: &Instr<'a>,
@@ -391,7 +391,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.plain3(i, Type::B32, op)
     }
 
-    /// Lowers `vabsdiff4` in the form that the toolkit's intrinsics use: on all bytes, unsigned.
+    /// Lowers `vabsdiff4` in the form that the CUDA headers use: on all bytes, unsigned.
     pub(super) fn differences(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
         if [m.ty()?, m.ty()?, m.ty()?] != [Type::U32; 3] {
             return Err(gap("only unsigned bytes are supported"));

@@ -1,4 +1,4 @@
-//! Matrix instructions.
+//! Lowers matrix instructions.
 //!
 //! Their fragments are lists of registers: the fields `d`, `a`, `b` and `c` of the instruction are
 //! indices of lists, not registers.
@@ -33,7 +33,8 @@ fn shape(name: &str) -> Option<(u8, u8, u16)> {
     Some((m.parse().ok()?, n.parse().ok()?, k.parse().ok()?))
 }
 
-/// Returns the number of 32-bit registers (64-bit for f64) per lane for `elements` elements of a warp.
+/// Returns the number of registers in each lane for `elements` elements of a warp. The registers
+/// have 32 bits, or 64 bits for f64.
 fn registers(e: Elem, elements: u32) -> usize {
     let bits = e.bits().max(32);
     if e == Elem::F64 {
@@ -53,7 +54,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(shape)
     }
 
-    /// Takes the element types, in order.
+    /// Takes the element types from the modifiers, in order.
     fn elems(m: &mut Mods<'_>) -> Vec<Elem> {
         let mut out = Vec::new();
         let names: Vec<&str> = m.rest().map(|(_, s)| s).collect();
@@ -111,7 +112,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Emits a product from lists of D, A, B and C. Fails if their lengths do not match the shape.
+    /// Emits a product from lists of D, A, B and C. Returns an error if their lengths do not match
+    /// the shape.
     fn product(&mut self, i: &Instr<'a>, op: Op, elems: [Elem; 4], sizes: [u32; 4]) -> Reason<()> {
         self.operands(i, 4)?;
         let mut regs = Vec::new();

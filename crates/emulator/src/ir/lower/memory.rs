@@ -1,4 +1,4 @@
-//! Loads, stores, atomics and addresses.
+//! Lowers loads, stores, atomics and address computations.
 
 use super::func::Lower;
 use super::mods::Mods;
@@ -44,13 +44,13 @@ fn strong(m: &mut Mods<'_>) -> (bool, bool) {
 }
 
 impl<'a> Lower<'_, '_, '_, 'a> {
-    /// Returns the space of an instruction, or `Generic` if it names none.
+    /// Returns the state space of an instruction, or `Generic` if it names no space.
     pub(super) fn space(m: &mut Mods<'_>) -> Space {
         m.one_of(&SPACES).unwrap_or(Space::Generic)
     }
 
-    /// Reads the cache policy at operand `at`, which has no effect on results. Returns its number
-    /// of operands, 0 or 1.
+    /// Reads the cache policy at operand `at`, which has no effect on results. Returns the number
+    /// of operands read, 0 or 1.
     pub(super) fn cache_policy(&mut self, i: &Instr<'a>, at: usize) -> Reason<usize> {
         if !i.has("L2::cache_hint") {
             return Ok(0);
@@ -67,8 +67,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Resolves an address operand. In the result, `Param` means an offset in the frame, and `Reg`
-    /// an offset in the kernel's parameters.
+    /// Resolves an address operand. In the result, the space `Param` means an offset in the frame,
+    /// and `Reg` an offset in the kernel's parameters.
     pub(super) fn address(&mut self, operand: &Operand<'a>, space: Space) -> Reason<Address> {
         let Operand::Address { base, offset } = operand else {
             return Err("the operand is not an address".into());

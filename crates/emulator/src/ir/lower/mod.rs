@@ -37,7 +37,7 @@ const MAX_FUNCS: usize = 4096;
 /// Maximum shared memory declared by one kernel, bytes.
 const MAX_SHARED: u64 = 1 << 20;
 
-/// Data shared by all kernels of a module.
+/// Data that all kernels of a module share.
 pub(crate) struct Env<'u, 'a> {
     pub(crate) unit: &'u Unit<'a>,
     /// Addresses of variables of module scope in global and constant memory.
@@ -46,7 +46,7 @@ pub(crate) struct Env<'u, 'a> {
     pub(crate) funcs: &'u HashMap<&'a str, usize>,
 }
 
-/// Code of one kernel during lowering.
+/// Code of one kernel while it is lowered.
 struct Kernel<'e, 'u, 'a> {
     env: &'e Env<'u, 'a>,
     code: Code,
@@ -54,13 +54,14 @@ struct Kernel<'e, 'u, 'a> {
     k64: HashMap<u64, u32>,
     /// Maps the index of a function in the module to its index in the code.
     index: HashMap<usize, u32>,
-    /// Functions of the module, in the order of the code.
+    /// Functions of the module that the kernel reaches, in the order of the code.
     order: Vec<usize>,
     /// Offsets of the shared variables of module scope that are already allocated.
     shared: HashMap<&'a str, u32>,
     shared_bytes: u64,
     dynamic_align: u32,
-    /// Constants to which the start of dynamic shared memory is added at the end.
+    /// Constants that will be addresses in dynamic shared memory. Its start is added to them at the
+    /// end.
     patches: Vec<(Class, u32)>,
     indirect: bool,
 }

@@ -5,7 +5,7 @@ use crate::arith::soft::Round;
 use crate::ir::Mode;
 use crate::ptx::{Type, isa};
 
-/// The dotted parts of an opcode after the first. A modifier that the lowering does not take is an
+/// The parts of an opcode after the first dot. A modifier that the lowering does not take is an
 /// error.
 pub(super) struct Mods<'a> {
     list: &'a [&'a str],
@@ -20,7 +20,7 @@ impl<'a> Mods<'a> {
         Ok(Self { list, taken: 0 })
     }
 
-    /// Returns the modifiers that are not yet taken.
+    /// Returns the modifiers that have not been taken.
     pub(super) fn rest(&self) -> impl Iterator<Item = (usize, &'a str)> + '_ {
         let taken = self.taken;
         self.list.iter().copied().enumerate().filter(move |(i, _)| taken >> i & 1 == 0)
@@ -84,7 +84,7 @@ impl<'a> Mods<'a> {
         }
     }
 
-    /// Fails unless all modifiers of `instruction` were taken.
+    /// Returns an error unless all modifiers of `instruction` were taken.
     pub(super) fn finish(self, instruction: &str) -> Reason<()> {
         match self.rest().next() {
             None => Ok(()),

@@ -1,4 +1,4 @@
-//! `mov`, with packing and unpacking of vectors.
+//! Lowers `mov`, including the packing and unpacking of vectors.
 
 use super::Reason;
 use super::func::Lower;
@@ -21,7 +21,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
                 Ok(())
             }
             (to, Operand::Name("%is_explicit_cluster")) if ty == Type::Pred => {
-                // Always false, because a launch with clusters is rejected.
+                // The result is always false, because a launch with clusters is rejected.
                 let (zero, d) = ((Class::W32, self.kernel.k32(0)), self.dest(to, ty)?);
                 self.push(Op::Cmp32(Cmp::Ne), &[d], &[zero, zero], 0);
                 Ok(())
@@ -50,7 +50,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Err("it is not a 128-bit register".into())
     }
 
-    /// Returns the type of each of `n` parts of a `ty`.
+    /// Returns the type of each part of a value of type `ty` that is split into `n` parts.
     fn part_type(ty: Type, n: usize) -> Reason<Type> {
         Ok(match (ty.bits(), n) {
             (128, 2) => Type::B64,
@@ -153,7 +153,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Joins parts to 32 bits. The first part has the lowest bits.
+    /// Joins parts to a value of 32 bits. The first part becomes the lowest bits.
     fn join(&mut self, parts: &[V], part: Type) -> V {
         let mut acc = parts[0];
         for (n, p) in parts.iter().enumerate().skip(1) {

@@ -1,4 +1,4 @@
-//! Names in a function: registers, variables and constants.
+//! Resolves the names in a function: registers, variables and constants.
 
 use std::collections::HashMap;
 
@@ -8,18 +8,18 @@ use crate::ir::window::{FUNCTION_WINDOW, PARAM_WINDOW};
 use crate::ir::{Class, K, Op, RESERVED_SHARED, Sreg};
 use crate::ptx::{Operand, Type, Var};
 
-/// A register operand: its file and number.
+/// A register operand, given by its register file and number.
 pub(super) type V = (Class, u32);
 
 /// The object that a name refers to.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Place {
-    /// A real address in global or constant memory.
+    /// An address in global or constant memory.
     Address(u64),
     /// An offset in shared memory.
     Shared(u32),
     DynamicShared,
-    /// Offset in the frame, and size.
+    /// An offset in the frame, and the size of the variable there.
     Frame(u32, u32),
     /// An offset in the kernel's parameters.
     KernelParam(u32),
@@ -34,11 +34,12 @@ pub(super) struct Range {
     count: Option<u32>,
 }
 
-/// One scope, `{ … }`.
+/// One scope of names, `{ … }`.
 #[derive(Default)]
 pub(super) struct Scope<'a> {
-    /// Registers by name, and whether the name is a prefix. `a` and `a<2>` (registers `a0` and
-    /// `a1`) are different declarations, and Triton's conversions from 8-bit floats contain both.
+    /// Registers by name. The boolean is whether the name is a prefix: `a` and `a<2>` (registers
+    /// `a0` and `a1`) are different declarations, and Triton's conversions from 8-bit floats
+    /// contain both.
     pub(super) ranges: HashMap<(&'a str, bool), Range>,
     pub(super) known: HashMap<&'a str, (Type, u32)>,
     pub(super) places: HashMap<&'a str, Place>,
@@ -137,7 +138,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(Some(Place::Shared(at)))
     }
 
-    /// Returns the object that a name refers to. Fails if the name is not declared.
+    /// Returns the object that a name refers to, or an error if the name is not declared.
     pub(super) fn find_place(&mut self, name: &'a str) -> Reason<Place> {
         if let Some(p) = self.place(name) {
             return Ok(p);
@@ -163,7 +164,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
     }
 
-    /// Returns the address of a place plus `offset`, as a value of 32 or 64 bits.
+    /// Returns the address of an object plus `offset`, as a value of 32 or 64 bits.
     fn address_of(&mut self, place: Place, offset: i64, class: Class) -> Reason<V> {
         let value = match place {
             Place::Address(va) => va,
@@ -336,7 +337,8 @@ fn plain_special(name: &str) -> Option<Sreg> {
         // Cooperative groups read the address of the grid's workspace here.
         "%envreg1" => Sreg::WorkspaceHigh,
         "%envreg2" => Sreg::WorkspaceLow,
-        // Registers that the driver sets, and performance counters, which are not configured.
+        // Registers that the driver sets, and performance counters, which are not configured, are
+        // 0.
         _ if numbered(name, "%envreg", 32) => Sreg::Zero,
         _ if numbered(name.trim_end_matches("_64"), "%pm", 8) => Sreg::Zero,
         _ => return None,

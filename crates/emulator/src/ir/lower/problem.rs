@@ -1,9 +1,10 @@
 //! The reason why code cannot be lowered.
 
-/// A reason, and whether the PTX or the emulator is its cause.
+/// The reason why code cannot be lowered. It distinguishes invalid PTX from PTX that the emulator
+/// does not support.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    /// Description in plain language.
+    /// The reason, in plain language.
     pub(crate) text: String,
     /// Whether GPUs accept the PTX but the emulator does not support it. Otherwise no device
     /// accepts it.

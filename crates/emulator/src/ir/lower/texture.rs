@@ -1,4 +1,4 @@
-//! Reads of textures, and loads and stores of surfaces.
+//! Lowers reads of textures, and loads from and stores to surfaces.
 
 use super::func::Lower;
 use super::memory::hint;
@@ -74,7 +74,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.sample(i, tex, (result, coordinate))
     }
 
-    /// Emits a read with four results. The first operand holds the results, the second the texel.
+    /// Emits a read with four results. The first operand holds the results, the second the texture
+    /// and the coordinates.
     fn sample(
         &mut self,
         i: &Instr<'a>,
@@ -143,8 +144,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Returns the object of an operand, and its coordinates, preceded by the layer if there is
-    /// one.
+    /// Returns the texture or surface that an operand names, and its coordinates. A layer, if there
+    /// is one, comes before them.
     fn texel(
         &mut self,
         operand: &Operand<'a>,

@@ -1,4 +1,4 @@
-//! Instructions that combine the lanes of a warp.
+//! Lowers instructions that combine the lanes of a warp.
 
 use super::func::Lower;
 use super::mods::Mods;

@@ -10,35 +10,36 @@ pub(super) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 type Result<T> = std::result::Result<T, BackendError>;
 
-/// Ways of opening files. Landlock decides which files can be opened.
+/// The ways in which a process may open files. Landlock decides which files it can open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opening {
     Read,
-    /// Existing files, for reading, or for reading and writing, as devices require. Files that
-    /// landlock allows only to be written, such as `/proc/self/task/*/oom_score_adj`, cannot be
-    /// opened.
+    /// Existing files may be opened for reading, or for reading and writing, as devices require.
+    /// Files that landlock allows only to be written, such as `/proc/self/task/*/oom_score_adj`,
+    /// cannot be opened.
     Device,
-    /// For reading and writing, and for creating named files.
+    /// Named files may be opened for reading and writing, and created.
     Write,
 }
 
 /// The kinds of sockets that a process may create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sockets {
-    /// Sockets of NVIDIA's driver: `AF_UNIX`, `SOCK_SEQPACKET`.
+    /// Only the kind that NVIDIA's driver creates: `AF_UNIX`, `SOCK_SEQPACKET`.
     Driver,
-    /// Also stream sockets, because the code that NVIDIA's tools inject listens on one.
+    /// In addition, stream sockets, because the code that NVIDIA's tools inject listens on one.
     Streams,
-    /// Also TCP over IPv4. Landlock restricts the ports.
+    /// In addition, TCP over IPv4. Landlock restricts the ports.
     Tcp,
 }
 
 /// The options of `prctl` that a process may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Control {
-    /// Thread names, and queries.
+    /// Setting the names of threads, and queries.
     Itself,
-    /// Also the parent death signal and filters, for a process that confines itself further.
+    /// In addition, setting the parent death signal and filters, for a process that confines itself
+    /// further.
     Confining,
 }
 
@@ -74,7 +75,7 @@ pub(super) fn every(rules: &mut Rules) -> Result<()> {
     // `abort` sends the signal that ends a broken process. A process sends itself no other signal
     // with this call.
     rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![is(2, libc::SIGABRT)?])?]);
-    // Queries about the process itself, which has id 0 here.
+    // Queries about the process itself, whose id is given as 0.
     let of_itself = [
         libc::SYS_getpgid,
         libc::SYS_getsid,
@@ -102,7 +103,8 @@ const FCNTL: [i32; 7] = [
     libc::F_GET_SEALS,
 ];
 
-/// The `ioctl` requests for any descriptor: whether it is a terminal, and how it is read.
+/// The `ioctl` requests that are allowed on any descriptor. They query whether it is a terminal,
+/// and how it is read.
 const IOCTL: [i32; 7] = [
     cast(libc::TCGETS),
     // TCGETS2, which newer C libraries use.
@@ -114,7 +116,7 @@ const IOCTL: [i32; 7] = [
     cast(libc::FIONCLEX),
 ];
 
-/// Converts a request to the 32 bits that the kernel uses.
+/// Converts an `ioctl` request to the 32 bits that the kernel uses.
 const fn cast(request: libc::c_ulong) -> i32 {
     request as u32 as i32
 }

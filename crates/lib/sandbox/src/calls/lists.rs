@@ -4,14 +4,14 @@
 //! A call is refused if it is in no group for the child's kind, even if a newer kernel adds it.
 //! Calls whose arguments matter are in [`arguments`](super::arguments).
 
-/// System calls that are allowed with any arguments, for the same reason.
+/// System calls that are allowed with any arguments, for a common reason.
 #[derive(Debug)]
 pub struct SyscallGroup {
-    /// The short name in the documentation.
+    /// The short name of the group in the documentation.
     pub name: &'static str,
     /// The reason why a process needs the calls, and why they do not affect other processes.
     pub reason: &'static str,
-    /// The names (`SYS_…`) and numbers.
+    /// The names (`SYS_…`) and numbers of the calls.
     pub calls: &'static [(&'static str, i64)],
 }
 
@@ -19,7 +19,7 @@ macro_rules! calls {
     ($($call:ident),* $(,)?) => { &[$((stringify!($call), libc::$call)),*] };
 }
 
-/// The memory of the process itself.
+/// Calls that map and release the memory of the process itself.
 pub const MEMORY: SyscallGroup = SyscallGroup {
     name: "memory",
     reason: "the process maps and releases its own memory; limits bound the amount",
@@ -40,7 +40,7 @@ pub const MEMORY: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// The threads of the process itself.
+/// Calls for the threads of the process itself.
 pub const THREADS: SyscallGroup = SyscallGroup {
     name: "threads",
     reason: "threads start with `clone`, wait for each other, and end; no call refers to another \
@@ -69,7 +69,7 @@ pub const THREADS: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// Reading clocks, and waiting.
+/// Calls that read clocks or wait.
 pub const TIME: SyscallGroup = SyscallGroup {
     name: "time",
     reason: "threads read clocks and wait; the timers send signals only to the process itself, and \
@@ -87,7 +87,7 @@ pub const TIME: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// Open files, and files that landlock allows to be opened for reading.
+/// Calls on open files, and on files that landlock allows to be opened for reading.
 pub const FILES: SyscallGroup = SyscallGroup {
     name: "files",
     reason: "landlock decides which files can be opened; the process reads and writes open files",
@@ -121,7 +121,7 @@ pub const FILES: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// Waiting for descriptors.
+/// Calls that wait for descriptors.
 pub const EVENTS: SyscallGroup = SyscallGroup {
     name: "events",
     reason: "the process waits for descriptors; those that it creates for this are shared with no \
@@ -140,7 +140,7 @@ pub const EVENTS: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// Sockets that the process already has.
+/// Calls on sockets that the process already has.
 pub const CHANNELS: SyscallGroup = SyscallGroup {
     name: "channels",
     reason: "the process communicates on the connected sockets that it was given; it has no other \
@@ -158,7 +158,7 @@ pub const CHANNELS: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// The identity and environment of the process.
+/// Calls that return the identity and the environment of the process.
 pub const IDENTITY: SyscallGroup = SyscallGroup {
     name: "identity",
     reason: "the process reads its own ids and limits, the machine's name and size, and random \
@@ -180,7 +180,7 @@ pub const IDENTITY: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// The calls above, under names that newer architectures do not have.
+/// The calls of the groups above, under names that newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
 pub const OLDER_NAMES: SyscallGroup = SyscallGroup {
     name: "older names",
@@ -225,7 +225,7 @@ pub const DRIVER: SyscallGroup = SyscallGroup {
     calls: calls![SYS_bind, SYS_listen, SYS_unlinkat],
 };
 
-/// Creating, changing and removing files.
+/// Calls that create, change and remove files.
 pub const FILE_CHANGES: SyscallGroup = SyscallGroup {
     name: "file changes",
     reason: "the process writes files in its own directory, and landlock denies access to all \
@@ -240,7 +240,7 @@ pub const FILE_CHANGES: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// The calls above, under older names.
+/// The calls of [`FILE_CHANGES`], under names that newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
 pub const OLDER_FILE_CHANGES: SyscallGroup = SyscallGroup {
     name: "older file changes",
@@ -251,14 +251,14 @@ pub const OLDER_FILE_CHANGES: SyscallGroup = SyscallGroup {
 pub const OLDER_FILE_CHANGES: SyscallGroup =
     SyscallGroup { name: "older file changes", reason: "this architecture has none", calls: &[] };
 
-/// Replacing the program of a process.
+/// Calls that replace the program of a process.
 pub const BECOMING: SyscallGroup = SyscallGroup {
     name: "becoming",
     reason: "the child becomes the program that it confines; landlock decides which files execute",
     calls: calls![SYS_execve],
 };
 
-/// Starting processes, and waiting for them.
+/// Calls that start processes and wait for them.
 pub const PROCESSES: SyscallGroup = SyscallGroup {
     name: "processes",
     reason: "compilers consist of several programs, and a zygote forks; all of them are confined \
@@ -269,7 +269,7 @@ pub const PROCESSES: SyscallGroup = SyscallGroup {
     calls: calls![SYS_wait4, SYS_waitid, SYS_kill, SYS_setpgid],
 };
 
-/// Confining the process and its children further.
+/// Calls that confine the process and its children further.
 pub const CONFINING: SyscallGroup = SyscallGroup {
     name: "confining",
     reason: "an interpreter drops further rights once it is warm, and cannot regain them",
@@ -281,21 +281,21 @@ pub const CONFINING: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// Handles of processes that a zygote forks.
+/// Calls that create handles of the processes that a zygote forks.
 pub const HANDLES: SyscallGroup = SyscallGroup {
     name: "handles",
     reason: "the zygote creates handles of its forks for their judges",
     calls: calls![SYS_pidfd_open],
 };
 
-/// Sending signals through handles.
+/// Calls that send signals through handles of processes.
 pub const STOPPING: SyscallGroup = SyscallGroup {
     name: "stopping",
     reason: "a judge stops, continues and kills the runners whose handles it was given",
     calls: calls![SYS_pidfd_send_signal],
 };
 
-/// Accepting connections.
+/// Calls that accept connections.
 pub const ACCEPTING: SyscallGroup = SyscallGroup {
     name: "accepting",
     reason: "Nsight Compute connects to the code that it injects into a program, under an abstract \

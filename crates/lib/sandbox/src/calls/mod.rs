@@ -35,18 +35,19 @@ pub enum ChildKind {
     /// An interpreter that runs submitted Python with a GPU, after the driver has created the
     /// context.
     DeviceInterpreter,
-    /// A warm interpreter under an NVIDIA tool. Until it is warm, it is confined as
-    /// [`ChildKind::WatchedProgram`].
+    /// An interpreter that has imported its packages, under an NVIDIA tool. Before that, it is
+    /// confined as [`ChildKind::WatchedProgram`].
     WatchedInterpreter,
-    /// A submitted program, from before its start.
+    /// A submitted program. It is confined before it starts.
     Program,
-    /// A submitted program with Nsight Compute in it.
+    /// A submitted program into which Nsight Compute has injected code.
     WatchedProgram,
-    /// A submitted program with Nsight Systems in it, which connects to its agent by TCP.
+    /// A submitted program into which Nsight Systems has injected code, which connects to its agent
+    /// by TCP.
     TracedProgram,
     /// A process that runs kernels or holds tensors on a device, without submitted host code.
     Device,
-    /// A device process with an NVIDIA tool in it.
+    /// A device process into which an NVIDIA tool has injected code.
     WatchedDevice,
     /// A judge of torch kernels on a device.
     DeviceJudge,
@@ -61,7 +62,7 @@ pub enum ChildKind {
 }
 
 impl ChildKind {
-    /// All kinds.
+    /// All kinds of child.
     pub const ALL: [Self; 13] = [
         Self::Interpreter,
         Self::DeviceInterpreter,

@@ -44,7 +44,7 @@ pub struct ContainedProcess {
     started: Instant,
 }
 
-/// The result of a program.
+/// The result of running a program.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessEnd {
     /// The exit status, or `None` if the program was stopped.
@@ -56,7 +56,7 @@ pub struct ProcessEnd {
 }
 
 impl ProcessEnd {
-    /// Returns whether the program ended by itself and was successful.
+    /// Returns whether the program ended by itself and reported success.
     pub fn succeeded(&self) -> bool {
         self.status.is_some_and(|status| status.success())
     }

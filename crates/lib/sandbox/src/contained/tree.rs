@@ -17,7 +17,7 @@ const ROUNDS: usize = 16;
 /// The maximum number of bytes of an environment that are read.
 const ENVIRONMENT_BYTES: u64 = 1 << 20;
 
-/// Ends every process that has the mark, and returns how many there were.
+/// Ends every process that has the mark. Returns the number of these processes.
 pub(super) fn end_marked(mark: &str) -> usize {
     let mut ended = 0;
     for _ in 0..ROUNDS {
@@ -34,8 +34,8 @@ pub(super) fn end_marked(mark: &str) -> usize {
     ended
 }
 
-/// Returns the ids of other processes that have the same mark as this process, or nothing if this
-/// process has no mark.
+/// Returns the ids of other processes that have the same mark as this process. The list is empty if
+/// this process has no mark.
 pub fn others_of_own_tree() -> Vec<u32> {
     let Ok(mark) = std::env::var(MARK_VARIABLE) else { return Vec::new() };
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();

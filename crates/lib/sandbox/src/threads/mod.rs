@@ -96,7 +96,7 @@ impl ThreadNotifier {
     }
 }
 
-/// Returns the number of threads in the process that contains a thread. This is the number of
+/// Returns the number of threads in the process to which `thread` belongs. This is the number of
 /// directories in its `task` directory.
 fn threads_of(thread: u32) -> Option<usize> {
     let links = std::fs::metadata(format!("/proc/{thread}/task")).ok()?.st_nlink();
