@@ -106,13 +106,14 @@ impl Device {
         let length = unsafe { take(text.as_mut_ptr(), text.len()) };
         let text = text.get(..length).ok_or("the emulator's report is too long")?;
         let report: serde_json::Value = serde_json::from_slice(text)?;
-        let kernels = report["kernels"].as_array().ok_or("a report without kernels")?;
+        let kernels =
+            report["kernels"].as_array().ok_or("the emulator's report has no list of kernels")?;
         match &kernels[..] {
             [] => Ok(None),
             [kernel] if kernel["launches"] == 1 => {
                 Ok(Some(serde_json::from_value(kernel["counts"].clone())?))
             }
-            _ => Err("more than one launch in a report".into()),
+            _ => Err("the emulator's report contains more than one launch".into()),
         }
     }
 }

@@ -36,13 +36,18 @@ impl Cell {
 /// Returns all comparisons, launch by launch.
 pub fn cells(runs: &[Run], profiled: &[Profiled]) -> Result<Vec<Cell>, Failure> {
     if runs.len() != profiled.len() {
-        let message = format!("{} launches here, {} in the CSV", runs.len(), profiled.len());
+        let message =
+            format!("the emulator has {} launches, the CSV {}", runs.len(), profiled.len());
         return Err(message.into());
     }
     let mut out = Vec::new();
     for (run, profiled) in runs.iter().zip(profiled) {
         if run.kernel != profiled.kernel {
-            return Err(format!("{} here is {} in the CSV", run.kernel, profiled.kernel).into());
+            return Err(format!(
+                "the emulator's launch of {} is one of {} in the CSV",
+                run.kernel, profiled.kernel
+            )
+            .into());
         }
         for column in COLUMNS {
             let sum = |name: &&str| run.counts.get(*name).copied().ok_or(format!("no {name}"));
@@ -73,8 +78,9 @@ pub fn surprises(cells: &[Cell]) -> Vec<String> {
                     && cell.reason == Some(reason)
             };
             if !cells.iter().any(found) {
-                let stale =
-                    format!("emulator {ours}, ncu {theirs}: has a reason, but does not occur");
+                let stale = format!(
+                    "emulator {ours}, ncu {theirs}: this difference is listed, but does not occur"
+                );
                 out.push(format!("{label}: {group}, {name}: {stale}"));
             }
         }

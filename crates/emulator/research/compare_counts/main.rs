@@ -55,7 +55,7 @@ fn options() -> Result<Options, Failure> {
         }
     }
     if options.ncu.is_some() && options.emulator.is_none() {
-        return Err("--ncu needs --emulator: the counts to compare with".into());
+        return Err("--ncu requires --emulator, whose counts are compared".into());
     }
     Ok(options)
 }

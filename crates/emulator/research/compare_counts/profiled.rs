@@ -46,11 +46,14 @@ pub fn read(path: &Path) -> Result<Vec<Profiled>, Failure> {
     let mut lines = text.lines().skip_while(|line| !line.starts_with("\"ID\","));
     let header = lines.next().map(fields).ok_or("no header line in the CSV")?;
     lines.next().ok_or("no line of units in the CSV")?;
-    let kernel = header.iter().position(|name| name == "Kernel Name").ok_or("no kernel names")?;
+    let kernel = header
+        .iter()
+        .position(|name| name == "Kernel Name")
+        .ok_or("no column `Kernel Name` in the CSV")?;
     let mut out = Vec::new();
     for line in lines.filter(|line| line.starts_with('"')) {
         let row = fields(line);
-        let name = row.get(kernel).ok_or("a line without a kernel name")?;
+        let name = row.get(kernel).ok_or("a line of the CSV has no kernel name")?;
         let values = header.iter().zip(&row).filter_map(|(name, value)| {
             // A comma separates thousands in every locale used here. Source metrics begin with the
             // sum, followed by the values of single instructions in parentheses.

@@ -53,7 +53,7 @@ fn file<T>(path: &Path, result: std::io::Result<T>) -> Result<T, String> {
 /// process.
 fn dump(driver: &str, out: &Path) -> Result<ExitCode, String> {
     if out.exists() {
-        return Err(format!("{} exists; remove it to begin anew", out.display()));
+        return Err(format!("{} exists; remove it to start again", out.display()));
     }
     let exe = std::env::current_exe().map_err(|e| e.to_string())?;
     for _ in 0..200 {
@@ -129,7 +129,7 @@ fn read(path: &Path, fingerprint: u64) -> Result<Dump, String> {
     if dump.fingerprint == fingerprint {
         return Ok(dump);
     }
-    Err(format!("{}: it was made with other forms; make it again", path.display()))
+    Err(format!("{}: it was created with other forms; create it again", path.display()))
 }
 
 fn diff(a: &Path, b: &Path) -> Result<ExitCode, String> {

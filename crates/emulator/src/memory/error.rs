@@ -25,7 +25,7 @@ pub enum MemoryError {
         note: String,
     },
     /// The range begins in an allocation and ends after it.
-    #[error("{bytes} bytes at {va:#x} do not fit the {size}-byte allocation at {base:#x}")]
+    #[error("{bytes} bytes at {va:#x} do not fit in the {size}-byte allocation at {base:#x}")]
     OutOfRange {
         /// Start of the range.
         va: u64,

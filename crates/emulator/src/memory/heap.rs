@@ -84,7 +84,7 @@ impl Heap {
         let at = va.wrapping_sub(s.base);
         let Some(bytes) = s.used.remove(&at) else {
             return Err(format!(
-                "free of {va:#x}, which malloc did not return or which is already freed"
+                "free of {va:#x}: malloc did not return this address, or it is already freed"
             ));
         };
         let (mut from, mut to) = (at, at + bytes);

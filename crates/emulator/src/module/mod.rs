@@ -150,9 +150,8 @@ impl Module {
 /// kernels up to this one.
 fn fits(f: &Func<'_>, code: &Code, instructions: usize) -> Result<(), LoadError> {
     if instructions > MAX_CODE {
-        let reason = format!(
-            "more than {MAX_CODE} instructions in the kernels of the module and what they call"
-        );
+        let reason =
+            format!("more than {MAX_CODE} instructions in the module's kernels and their callees");
         return Err(LoadError::gap(f.line, f.name.to_string(), reason));
     }
     let shared = code.shared_static;

@@ -84,12 +84,12 @@ fn ptx_in(container: &[u8], sm: u32) -> Result<String, String> {
     let Some(entry) = fits else {
         return Err(match entries.iter().map(|entry| entry.sm).min() {
             Some(least) => format!(
-                "the program has PTX for sm_{least} and newer, the emulated device is sm_{sm}: set \
-                 WARPGAUGE_EMULATOR_CC={least} or compile with -gencode \
+                "the program contains PTX for sm_{least} and newer, but the emulated device is sm_{sm}: \
+                 set WARPGAUGE_EMULATOR_CC={least} or compile with -gencode \
                  arch=compute_{sm},code=compute_{sm}"
             ),
             None => format!(
-                "the program has no PTX, which is what the emulator executes: compile with \
+                "the program contains no PTX, and the emulator executes only PTX: compile with \
                  -gencode arch=compute_{sm},code=compute_{sm}"
             ),
         });

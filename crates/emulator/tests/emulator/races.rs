@@ -133,7 +133,7 @@ fn races_between_blocks_are_found() {
         let found = d.run("adds_plainly", 4, 64, &Params::default().arg(a).arg(3)).findings;
         let text = &found[0].message;
         assert!(text.contains("of global memory by block ("), "{text}");
-        assert!(text.contains(") with nothing that orders them; races.cu:"), "{text}");
+        assert!(text.contains(") without synchronisation between them; races.cu:"), "{text}");
     }
 }
 

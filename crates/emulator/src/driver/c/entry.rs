@@ -30,7 +30,7 @@ pub fn message(panic: &Box<dyn Any + Send>) -> &str {
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("a panic without a text")
+        .unwrap_or("a panic without a message")
 }
 
 /// Declares exported driver functions. Each has a C name, C arguments, and a body that returns

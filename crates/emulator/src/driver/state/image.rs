@@ -115,7 +115,7 @@ fn fits(module: &Module, device: u32) -> Result<(), Refusal> {
         return Ok(());
     }
     let message = format!(
-        "the PTX is for sm_{wants}, the emulated device is sm_{has}: \
+        "the PTX is for sm_{wants}, but the emulated device is sm_{has}: \
          set WARPGAUGE_EMULATOR_CC={wants} or compile for compute_{has}"
     );
     Err(Refusal { code: Code::INVALID_PTX, message })

@@ -192,7 +192,7 @@ fn tell(
     let [x, y, z] = worker.grid.place(other.block);
     let them = other.what;
     let beside =
-        move || format!(", and {them} by block ({x},{y},{z}) with nothing that orders them");
+        move || format!(", and {them} by block ({x},{y},{z}) without synchronisation between them");
     found(worker, cta, warp, (pc, lane), (va, bytes), me, beside);
 }
 

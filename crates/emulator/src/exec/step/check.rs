@@ -316,8 +316,8 @@ fn unfinished(va: u64, bytes: u32, kind: Kind, other: u32) -> Wrong {
     shared_race((va, bytes), kind, move || {
         let (warp, lane) = (other / 32, other % 32);
         format!(
-            ", to which an asynchronous copy by warp {warp} lane {lane} is on its way without a wait \
-             for it"
+            ", to which an asynchronous copy by warp {warp} lane {lane} is on its way, without a \
+             wait for it"
         )
     })
 }

@@ -77,7 +77,7 @@ fn places(
             (true, _) => {}
             (false, Beyond::Trap) => {
                 let what = format!(
-                    "{} {bytes} bytes at byte {x} of row {y}, slice or layer {z}, outside of a surface of {} with rows of \
+                    "{} {bytes} bytes at byte {x} of row {y}, slice or layer {z}, outside a surface of {} with rows of \
                      {row} bytes",
                     verb(surf),
                     surface.described()

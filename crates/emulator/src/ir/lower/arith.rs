@@ -9,7 +9,7 @@ use crate::ptx::{Instr, Operand, Type, isa};
 impl<'a> Lower<'_, '_, '_, 'a> {
     pub(super) fn arg<'i>(&self, instr: &'i Instr<'a>, i: usize) -> Reason<&'i Operand<'a>> {
         let n = instr.operands.len();
-        let few = || Problem::from(format!("it has {n} operands, too few"));
+        let few = || Problem::from(format!("it has too few operands: {n}"));
         instr.operands.get(i).ok_or_else(few)
     }
 

@@ -118,7 +118,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         };
         if packed(ty) {
             let Some(q) = q else {
-                return Err("two predicates are needed".into());
+                return Err("the destination must be a pair of predicates".into());
             };
             let (x, y) = match combine {
                 Some(_) => (self.temp(Class::P), self.temp(Class::P)),

@@ -32,7 +32,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     pub(super) fn brx(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
         m.take("uni");
         if !m.take("idx") {
-            return Err("only `brx.idx` is known".into());
+            return Err("only `brx.idx` is supported".into());
         }
         self.operands(i, 2)?;
         let index = self.source(self.arg(i, 0)?, Type::U32)?;

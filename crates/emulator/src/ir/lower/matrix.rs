@@ -227,7 +227,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let regs = self.fragment(self.arg(i, regs)?, op.elem, load)?;
         let (rows, cols) = op.extent();
         if regs.len() < registers(op.elem, u32::from(rows) * u32::from(cols)) || regs.is_empty() {
-            return Err(format!("{} registers are too few", regs.len()).into());
+            return Err(format!("the fragment has too few registers: {}", regs.len()).into());
         }
         let at = self.address(self.arg(i, address)?, op.space)?;
         op.space = at.space;

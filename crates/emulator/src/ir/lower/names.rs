@@ -233,7 +233,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
                 if let Some(v) = self.special(name, Some(part), want)? {
                     return Ok(v);
                 }
-                return Err(format!("`{name}.{part}` is not known").into());
+                return Err(format!("there is no special register `{name}.{part}`").into());
             }
             Operand::Not(name) if want == Class::P => {
                 let Some((_, v)) = self.register(name) else {

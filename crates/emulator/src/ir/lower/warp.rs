@@ -30,7 +30,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             ("idx", Shfl::Idx),
         ]);
         let Some(how) = how else {
-            return Err("it has no direction".into());
+            return Err("it needs `.up`, `.down`, `.bfly` or `.idx`".into());
         };
         let ty = m.ty()?;
         self.operands(i, if sync { 5 } else { 4 })?;
