@@ -34,7 +34,8 @@ pub fn si(value: f64, unit: &str) -> String {
     format!("{shown:.digits$} {prefix}{unit}")
 }
 
-/// Formats a number with four significant digits.
+/// Formats a number with at least four significant digits, but at most 12 decimal places. Numbers
+/// from 10¹⁵ on are in scientific notation. Numbers that are not finite become 0.
 pub fn rounded(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return "0".to_owned();

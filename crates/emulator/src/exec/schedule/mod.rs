@@ -24,7 +24,7 @@ use crate::counts::{Counts, Executed};
 
 /// Maximum memory for the state of blocks that have begun, bytes.
 const RESIDENT_BYTES: usize = 1 << 30;
-/// Time for which a helper thread works for a launch while another launch waits for a thread.
+/// Time after which a helper thread leaves a launch if another launch is running.
 const TURN: Duration = Duration::from_millis(5);
 
 /// Number of running launches.
@@ -100,8 +100,8 @@ impl Shared<'_> {
         q.paused.pop_front().map(Ok)
     }
 
-    /// Runs blocks until none is left or, if `polite` is set, until another launch needs the
-    /// thread.
+    /// Runs blocks until none is left. If `polite` is set, also returns after [`TURN`] while another
+    /// launch is running.
     fn work(&self, polite: bool) {
         let mut worker = Worker::new(self.grid);
         let begin = Instant::now();

@@ -14,9 +14,9 @@ pub(super) struct Order {
     window: [u8; WINDOW as usize],
 }
 
-/// Number of blocks at the start of a launch of which about every second one is held.
+/// Of the blocks with indices below this number, about every second one is held.
 const OFTEN: u64 = 32;
-/// Of the later blocks, about one in this many is held.
+/// Of the blocks with higher indices, about one in this many is held.
 const SELDOM: u64 = 64;
 
 /// Returns a pseudo-random number derived from `v`.

@@ -22,9 +22,9 @@ pub(in crate::exec) enum Object {
 const MOST_OBJECTS: usize = 4096;
 /// The clocks of a synchronisation object.
 struct Sync {
-    /// Clock of the warps that have arrived since the last wait ended.
+    /// For each warp, the latest time of the arrivals at the object so far.
     open: Box<[u32]>,
-    /// Clock of the warps that had arrived when the last wait ended.
+    /// The value of `open` when all warps for which the object last waited had arrived.
     done: Box<[u32]>,
 }
 
@@ -32,7 +32,7 @@ struct Sync {
 pub(in crate::exec) struct Clocks {
     warps: usize,
     /// Row `w` holds, for every other warp, the time up to which its accesses are ordered before
-    /// those of warp `w`.
+    /// those of warp `w`, and for warp `w` its own time.
     rows: Vec<u32>,
     objects: HashMap<Object, Sync>,
 }

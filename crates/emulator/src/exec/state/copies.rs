@@ -42,7 +42,7 @@ pub(in crate::exec) struct Arrival {
     pub(in crate::exec) warp: u32,
     /// The lanes that arrive. All of them refer to the same object.
     pub(in crate::exec) lanes: u32,
-    /// Number of the first copy for which the arrival does not wait. It waits for all earlier ones.
+    /// The arrival waits for the copies of its lanes whose numbers are lower than this one.
     number: u64,
 }
 

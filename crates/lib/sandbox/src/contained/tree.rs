@@ -17,7 +17,8 @@ const ROUNDS: usize = 16;
 /// The maximum number of bytes of an environment that are read.
 const ENVIRONMENT_BYTES: u64 = 1 << 20;
 
-/// Ends every process that has the mark. Returns the number of these processes.
+/// Ends every process that has the mark. Returns the number of signals sent; a process that ends
+/// slowly receives more than one.
 pub(super) fn end_marked(mark: &str) -> usize {
     let mut ended = 0;
     for _ in 0..ROUNDS {
