@@ -21,7 +21,7 @@ pub enum Arg {
     Pair(u32),
 }
 
-/// One launch.
+/// One launch of a kernel, with its arguments.
 pub struct Case {
     /// Name of the launch in the table.
     pub label: &'static str,
@@ -72,7 +72,7 @@ fn plane(label: &'static str, grid: (u32, u32), block: (u32, u32), args: Vec<Arg
     Case { label, kernel: label, grid, block, shared: 0, args }
 }
 
-/// Returns all launches, in order.
+/// Returns all launches that are compared, in order.
 pub fn all() -> Vec<Case> {
     let mut all = examples();
     all.extend(global());

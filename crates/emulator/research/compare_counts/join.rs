@@ -9,7 +9,7 @@ use super::device::Counts;
 use super::profiled::Profiled;
 use super::reasons::{self, REASONS};
 
-/// A launch on the emulator.
+/// The result of a launch on the emulator.
 pub struct Run {
     pub label: &'static str,
     pub kernel: &'static str,

@@ -4,7 +4,7 @@
 //! paths of the executor use the host's floating point where that gives the same bits. All other paths,
 //! and the tests of the fast ones, use this module.
 
-/// A rounding mode.
+/// A rounding mode of floating-point arithmetic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Round {
     /// Rounds to nearest, ties to even.
@@ -72,7 +72,7 @@ pub(crate) enum Value {
     Num { neg: bool, man: u128, exp: i32 },
 }
 
-/// Unpacks `bits` of format `f`.
+/// Splits `bits` of format `f` into sign, significand and exponent.
 pub(crate) fn unpack(f: Format, bits: u64) -> Value {
     let neg = bits & f.sign() != 0;
     let e = (bits >> f.man) & ((1 << f.exp) - 1);
@@ -228,13 +228,13 @@ fn product(a: Value, b: Value) -> Value {
     }
 }
 
-/// Returns `a + b`.
+/// Returns `a + b`, rounded once.
 pub(crate) fn add(f: Format, r: Round, a: u64, b: u64) -> u64 {
     let one = (f.bias() as u64) << f.man;
     fma(f, r, a, one, b)
 }
 
-/// Returns `a × b`.
+/// Returns `a × b`, rounded once.
 pub(crate) fn mul(f: Format, r: Round, a: u64, b: u64) -> u64 {
     match product(unpack(f, a), unpack(f, b)) {
         Value::Nan => f.nan(),
@@ -243,7 +243,7 @@ pub(crate) fn mul(f: Format, r: Round, a: u64, b: u64) -> u64 {
     }
 }
 
-/// Returns `a ÷ b`.
+/// Returns `a ÷ b`, rounded once.
 pub(crate) fn div(f: Format, r: Round, a: u64, b: u64) -> u64 {
     match (unpack(f, a), unpack(f, b)) {
         (Value::Nan, _) | (_, Value::Nan) | (Value::Inf { .. }, Value::Inf { .. }) => f.nan(),
@@ -264,7 +264,7 @@ pub(crate) fn div(f: Format, r: Round, a: u64, b: u64) -> u64 {
     }
 }
 
-/// Returns the square root of `a`.
+/// Returns the square root of `a`, rounded once.
 pub(crate) fn sqrt(f: Format, r: Round, a: u64) -> u64 {
     match unpack(f, a) {
         Value::Nan | Value::Inf { neg: true } => f.nan(),

@@ -45,58 +45,59 @@ counts! {
     thread_instructions,
     /// Number of active threads at the issued instructions, whether or not the guard was true.
     active_threads,
-    /// Warp instructions: integer arithmetic, comparison and logic.
+    /// Instructions for integer arithmetic, comparison and logic, counted once per warp.
     warp_integer,
-    /// Warp instructions: f16 and bf16 arithmetic.
+    /// Instructions for f16 and bf16 arithmetic, counted once per warp.
     warp_fp16,
-    /// Warp instructions: f32 arithmetic.
+    /// Instructions for f32 arithmetic, counted once per warp.
     warp_fp32,
-    /// Warp instructions: f64 arithmetic.
+    /// Instructions for f64 arithmetic, counted once per warp.
     warp_fp64,
-    /// Warp instructions: approximated functions (`ex2`, `rsqrt`, `sin`, …).
+    /// Instructions for approximated functions (`ex2`, `rsqrt`, `sin`, …), counted once per warp.
     warp_special,
-    /// Warp instructions: conversions.
+    /// Conversion instructions, counted once per warp.
     warp_conversion,
-    /// Warp instructions: moves, selections, special registers and address conversions between
-    /// state spaces.
+    /// Moves, selections, reads of special registers, and address conversions between state spaces,
+    /// counted once per warp.
     warp_move,
-    /// Warp instructions: branches, calls, returns, exits.
+    /// Branches, calls, returns and exits, counted once per warp.
     warp_control,
-    /// Warp instructions: loads, stores and copies.
+    /// Loads, stores and copies, counted once per warp.
     warp_memory,
-    /// Warp instructions: atomics and reductions on memory.
+    /// Atomics and reductions on memory, counted once per warp.
     warp_atomic,
-    /// Warp instructions: shuffles, votes, matches and reductions within a warp.
+    /// Shuffles, votes, matches and reductions within a warp, counted once per warp.
     warp_exchange,
-    /// Warp instructions: barriers and fences.
+    /// Barriers and fences, counted once per warp.
     warp_synchronisation,
-    /// Warp instructions: matrix instructions.
+    /// Matrix instructions, counted once per warp.
     warp_tensor,
-    /// Thread instructions: integer arithmetic, comparison and logic.
+    /// Instructions for integer arithmetic, comparison and logic, counted once per thread.
     thread_integer,
-    /// Thread instructions: f16 and bf16 arithmetic.
+    /// Instructions for f16 and bf16 arithmetic, counted once per thread.
     thread_fp16,
-    /// Thread instructions: f32 arithmetic.
+    /// Instructions for f32 arithmetic, counted once per thread.
     thread_fp32,
-    /// Thread instructions: f64 arithmetic.
+    /// Instructions for f64 arithmetic, counted once per thread.
     thread_fp64,
-    /// Thread instructions: approximated functions.
+    /// Instructions for approximated functions, counted once per thread.
     thread_special,
-    /// Thread instructions: conversions.
+    /// Conversion instructions, counted once per thread.
     thread_conversion,
-    /// Thread instructions: moves and selections.
+    /// Moves, selections, reads of special registers, and address conversions between state spaces,
+    /// counted once per thread.
     thread_move,
-    /// Thread instructions: branches, calls, returns, exits.
+    /// Branches, calls, returns and exits, counted once per thread.
     thread_control,
-    /// Thread instructions: loads, stores and copies.
+    /// Loads, stores and copies, counted once per thread.
     thread_memory,
-    /// Thread instructions: atomics and reductions on memory.
+    /// Atomics and reductions on memory, counted once per thread.
     thread_atomic,
-    /// Thread instructions: exchanges within a warp.
+    /// Shuffles, votes, matches and reductions within a warp, counted once per thread.
     thread_exchange,
-    /// Thread instructions: barriers and fences.
+    /// Barriers and fences, counted once per thread.
     thread_synchronisation,
-    /// Thread instructions: matrix instructions.
+    /// Matrix instructions, counted once per thread.
     thread_tensor,
     /// f32 additions and subtractions executed by threads, including those in divisions and similar
     /// operations.
@@ -140,7 +141,7 @@ counts! {
     branches,
     /// Branches at which the lanes of a warp diverged.
     divergent_branches,
-    /// Barrier instructions executed by warps.
+    /// Barrier instructions, counted once per warp.
     barriers,
     /// Loads from global memory, counted once per warp.
     global_load_requests,

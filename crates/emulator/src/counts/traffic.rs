@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::Counts;
 use crate::memory::Table;
 
-/// Size of a sector, bytes.
+/// Size of a sector of global memory, bytes.
 const SECTOR: u64 = 32;
 
 /// One bit for each sector of a region, allocated on first use.

@@ -177,7 +177,7 @@ pub(crate) enum F1 {
     Tanh,
 }
 
-/// Special registers.
+/// Special registers of PTX, such as `%tid.x`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sreg {
     TidX,
@@ -279,7 +279,7 @@ pub(crate) enum Shfl {
     Idx,
 }
 
-/// Result of a vote.
+/// The result that a `vote` instruction computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Vote {
     All,

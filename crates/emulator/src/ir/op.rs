@@ -32,7 +32,7 @@ pub(crate) enum Fp {
     F64,
 }
 
-/// A memory access.
+/// Description of a memory access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Access {
     pub(crate) space: Space,
@@ -206,7 +206,7 @@ pub(crate) enum Op {
     Alloca,
     StackSave,
     StackRestore,
-    /// Branches to instruction `imm`.
+    /// Branches to the instruction at index `imm`.
     Bra,
     /// Branches to one of the targets in the list at `imm`.
     BrxIdx,
@@ -253,7 +253,7 @@ pub(crate) struct Surf {
 /// Behaviour of an access whose coordinate is outside the surface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beyond {
-    /// The access is a fault.
+    /// The access causes a fault.
     Trap,
     /// The nearest position inside the surface is used.
     Clamp,
@@ -261,7 +261,7 @@ pub(crate) enum Beyond {
     Zero,
 }
 
-/// A conversion.
+/// A conversion between number types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cvt {
     pub(crate) to: Type,

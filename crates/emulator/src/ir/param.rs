@@ -1,14 +1,14 @@
 //! The layout of a kernel's parameters.
 
-/// One kernel parameter.
+/// Layout of one kernel parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParamLayout {
-    /// Name in the PTX.
+    /// Name of the parameter in the PTX.
     pub name: String,
     /// Offset in the parameter buffer, in bytes.
     pub offset: usize,
-    /// Size in bytes.
+    /// Size of the parameter in bytes.
     pub bytes: usize,
-    /// Alignment in bytes.
+    /// Alignment of the parameter in bytes.
     pub align: usize,
 }

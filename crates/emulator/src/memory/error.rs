@@ -1,12 +1,12 @@
 //! Errors of operations on [`Memory`](super::Memory).
 
-/// A memory operation that failed.
+/// Reasons why a memory operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
     /// The operating system provided no memory.
     #[error("cannot reserve {bytes} bytes of memory")]
     Reserve {
-        /// Requested bytes.
+        /// Number of bytes that were requested.
         bytes: u64,
         /// Error of the operating system.
         source: std::io::Error,
@@ -14,7 +14,7 @@ pub enum MemoryError {
     /// The requested size is 0, or above the maximum size of an allocation.
     #[error("an allocation cannot have {bytes} bytes")]
     Size {
-        /// Requested bytes.
+        /// Number of bytes that were requested.
         bytes: u64,
     },
     /// No allocation contains the address.

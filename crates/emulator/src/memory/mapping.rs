@@ -10,7 +10,7 @@ const GAP: usize = 2 << 20;
 /// An anonymous private mapping, which is unmapped on drop.
 pub(super) struct Mapping {
     base: *mut libc::c_void,
-    /// Length without the gap, bytes.
+    /// Length of the mapping without the gap, bytes.
     len: usize,
 }
 

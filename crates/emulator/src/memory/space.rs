@@ -17,7 +17,7 @@ const QUARANTINE_BYTES: u64 = 1 << 40;
 /// Maximum size of an allocation, bytes. It fits well into a 47-bit user address space.
 const LARGEST: u64 = 1 << 44;
 
-/// Purpose of an allocation.
+/// The purpose for which memory is allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllocKind {
     /// Memory of the device with this ordinal.
@@ -31,9 +31,9 @@ pub enum AllocKind {
 /// Description of an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allocation {
-    /// First address.
+    /// First address of the allocation.
     pub base: u64,
-    /// Requested size, bytes.
+    /// Requested size of the allocation, bytes.
     pub bytes: u64,
     pub kind: AllocKind,
 }

@@ -23,7 +23,7 @@ pub(super) struct Globals {
 /// A variable whose memory belongs to the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
-    /// Name in the PTX.
+    /// Name of the variable in the PTX.
     pub name: String,
     pub address: u64,
     pub bytes: u64,

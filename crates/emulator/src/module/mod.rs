@@ -191,7 +191,7 @@ impl Function {
         &self.name
     }
 
-    /// Returns the parameters in order.
+    /// Returns the parameters of the kernel, in order.
     pub fn params(&self) -> &[ParamLayout] {
         &self.params
     }

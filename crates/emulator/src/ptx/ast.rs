@@ -9,7 +9,7 @@ pub(crate) struct Unit<'a> {
     pub(crate) version: u32,
     /// Number of the target architecture, for example 80.
     pub(crate) target: u32,
-    /// Source files by number.
+    /// Source files of the module, with the number of each.
     pub(crate) files: Vec<(u32, String)>,
     /// Variables of module scope.
     pub(crate) vars: Vec<Var<'a>>,
@@ -43,7 +43,7 @@ pub(crate) struct Init<'a> {
 /// One element of an initialiser: its offset in bytes and its value.
 pub(crate) type InitItem<'a> = (u64, InitValue<'a>);
 
-/// The value of an element.
+/// The value of an element of an initialiser.
 #[derive(Debug, Clone)]
 pub(crate) enum InitValue<'a> {
     /// The bits of a number of the variable's type.
@@ -59,7 +59,7 @@ pub(crate) struct Symbol<'a> {
     pub(crate) offset: i64,
 }
 
-/// Kind of a function.
+/// Kind of a PTX function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FuncKind {
     /// `.entry`: a kernel.
@@ -68,7 +68,7 @@ pub(crate) enum FuncKind {
     Func,
 }
 
-/// A function definition or declaration.
+/// A definition or declaration of a function.
 #[derive(Debug)]
 pub(crate) struct Func<'a> {
     pub(crate) kind: FuncKind,
@@ -82,7 +82,7 @@ pub(crate) struct Func<'a> {
     pub(crate) body: Option<Vec<Stmt<'a>>>,
 }
 
-/// A statement and its line.
+/// A statement, with its line in the PTX.
 #[derive(Debug)]
 pub(crate) struct Stmt<'a> {
     pub(crate) line: u32,
@@ -126,7 +126,7 @@ pub(crate) struct Prototype<'a> {
     pub(crate) params: Vec<Var<'a>>,
 }
 
-/// An instruction.
+/// A PTX instruction.
 #[derive(Debug)]
 pub(crate) struct Instr<'a> {
     /// Register of the guard, and whether it is negated.
@@ -140,16 +140,16 @@ pub(crate) struct Instr<'a> {
     pub(crate) text: &'a str,
 }
 
-/// An operand.
+/// An operand of an instruction.
 #[derive(Debug, Clone)]
 pub(crate) enum Operand<'a> {
     /// A register, a variable, a function or a label.
     Name(&'a str),
     /// A part of a name, for example `%tid.x`.
     Part(&'a str, &'a str),
-    /// A name plus a constant.
+    /// A name of a variable, plus a constant.
     Symbol(Symbol<'a>),
-    /// An integer.
+    /// An integer constant.
     Int(i128),
     /// `0f…`, the bits of an f32.
     F32(u32),

@@ -108,7 +108,7 @@ impl<'a> Cursor<'a> {
         self.error(format!("expected a name, found `{}`", quote(found)))
     }
 
-    /// Parses `.name`, with `::` parts.
+    /// Parses a dotted name, such as `.shared::cluster`.
     pub(super) fn dotted(&mut self) -> Result<&'a str> {
         self.expect(b'.')?;
         let from = self.now.at;
@@ -132,7 +132,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips past the next `c`.
+    /// Skips all tokens up to and including the next `c`.
     pub(super) fn skip_past(&mut self, c: u8) -> Result<()> {
         while !self.eat(c) {
             if self.at_end() {

@@ -1,7 +1,7 @@
 //! The vocabulary of PTX beyond the part that the emulator implements, according to PTX ISA 9.0. It
 //! distinguishes PTX that the emulator does not support from text that is not PTX.
 
-/// Instructions of the ISA.
+/// Names of the instructions of the ISA.
 const INSTRUCTIONS: &str = "abs activemask add addc alloca and applypriority atom bar barrier bfe \
     bfi bfind bmsk bra brev brkpt brx call clusterlaunchcontrol clz cnot copysign cos cp \
     createpolicy cvt cvta discard div dp2a dp4a elect ex2 exit fence fma fns getctarank \

@@ -19,7 +19,7 @@ pub(super) struct Token<'a> {
     pub(super) kind: Kind,
     pub(super) text: &'a str,
     pub(super) line: u32,
-    /// Byte offset in the text.
+    /// Byte offset of the token in the text.
     pub(super) at: usize,
 }
 

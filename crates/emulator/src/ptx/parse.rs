@@ -16,7 +16,7 @@ const MAX_TEXT: usize = 64 << 20;
 const AFTER_DECLARATION: [&str; 10] =
     ["extern", "visible", "weak", "common", "global", "const", "shared", "local", "entry", "func"];
 
-/// Parses a module.
+/// Parses a PTX module.
 pub(crate) fn parse(text: &str) -> std::result::Result<Unit<'_>, LoadError> {
     if text.len() > MAX_TEXT {
         let reason = format!("{} bytes of PTX; the limit is {MAX_TEXT}", text.len());

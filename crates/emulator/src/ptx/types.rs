@@ -71,7 +71,7 @@ impl Type {
         }
     }
 
-    /// Returns the size in bits.
+    /// Returns the size of the type in bits.
     pub(crate) fn bits(self) -> u32 {
         self.bytes() * 8
     }

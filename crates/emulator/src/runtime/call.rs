@@ -113,7 +113,7 @@ thread_local! {
 
 /// Devices whose primary contexts the runtime keeps alive, one bit per device.
 static HELD: AtomicU32 = AtomicU32::new(0);
-/// Held while `HELD` changes.
+/// Lock that is held while `HELD` changes.
 static HOLDING: Mutex<()> = Mutex::new(());
 
 /// Runs the body of an exported function. If it returns an error, stores the error as the thread's

@@ -60,7 +60,7 @@ fn place(claim: Claim) -> c_uint {
     }
 }
 
-/// Rows to copy.
+/// Rows of memory that are copied.
 struct Rows {
     dst: Pitched,
     src: Pitched,

@@ -69,7 +69,7 @@ fn container_bytes(head: &[u8]) -> Option<usize> {
     (bytes <= MAX_BYTES).then_some(bytes as usize)
 }
 
-/// An entry with PTX.
+/// An entry of a fat binary that contains PTX.
 #[derive(Clone, Copy)]
 struct Entry<'a> {
     sm: u32,

@@ -23,7 +23,7 @@ pub struct Dim3 {
 }
 
 impl Dim3 {
-    /// Returns the three sizes.
+    /// Returns the sizes in x, y and z.
     pub fn sizes(self) -> [c_uint; 3] {
         [self.x, self.y, self.z]
     }
@@ -67,7 +67,7 @@ thread_local! {
     static CALLS: Cell<Calls> = const { Cell::new(Calls { open: [NO_CALL; MAX_CALLS], count: 0 }) };
 }
 
-/// An unused entry.
+/// Value of an unused entry.
 const NO_CALL: Call = {
     let none = Dim3 { x: 0, y: 0, z: 0 };
     Call { grid: none, block: none, shared: 0, stream: 0 }

@@ -23,13 +23,13 @@ const ELEMENT: c_uint = 4;
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct Pitched {
-    /// First address.
+    /// First address of the allocation.
     pub at: Address,
     /// Distance between rows, bytes.
     pub pitch: usize,
-    /// Bytes per row.
+    /// Number of bytes per row.
     pub width: usize,
-    /// Rows per layer.
+    /// Number of rows per layer.
     pub height: usize,
 }
 
@@ -37,9 +37,9 @@ pub struct Pitched {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Extent {
-    /// Bytes per row.
+    /// Number of bytes per row.
     pub width: usize,
-    /// Rows per layer.
+    /// Number of rows per layer.
     pub height: usize,
     /// Number of layers.
     pub depth: usize,

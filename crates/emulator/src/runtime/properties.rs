@@ -19,7 +19,7 @@ const BYTES_13: usize = 1008;
 /// Size of the device's name, bytes.
 const NAME_BYTES: usize = 256;
 
-/// Versions that contain a member.
+/// The versions of CUDA whose structure contains a member.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum In {
     Both,
@@ -35,14 +35,14 @@ enum Member {
     /// The device identifier for Windows, with its mask. Its bytes are zeros here.
     Luid,
     TotalMemory,
-    /// Consecutive members of type `int`.
+    /// Several consecutive members of type `int`.
     Ints(&'static [u32]),
     /// A member of type `size_t`.
     Size(u32),
 }
 use Member::{Ints, Luid, Name, Size, TotalMemory, Uuid};
 
-/// The members, in order.
+/// The members of the structure, in order.
 const MEMBERS: &[(In, Member)] = &[
     (Both, Name),
     (Both, Uuid),
@@ -120,7 +120,7 @@ fn properties<const BYTES: usize>(device: &DeviceInfo, other: In) -> [u8; BYTES]
     whole
 }
 
-/// Appends an aligned `size_t`.
+/// Appends a `size_t` at the next aligned offset.
 fn wide(out: &mut Vec<u8>, value: u64) {
     out.resize(out.len().next_multiple_of(8), 0);
     out.extend_from_slice(&value.to_le_bytes());

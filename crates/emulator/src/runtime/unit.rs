@@ -16,9 +16,9 @@ use crate::driver::state::library::{self, Kernel, Library};
 use crate::driver::state::module::{function_of, global_of};
 use crate::driver::state::registry::{fresh, registry};
 
-/// A fat binary.
+/// A fat binary that the program has registered.
 pub struct Unit {
-    /// Address of the compiler's wrapper.
+    /// Address of the wrapper that the compiler generated.
     wrapper: usize,
     /// Handle of the driver's library. The handle exists before the library does. `loaded` is set
     /// once the library is needed.
@@ -96,14 +96,14 @@ impl Unit {
     }
 }
 
-/// A kernel of the program.
+/// A kernel that the program has registered.
 pub struct ProgramKernel {
     unit: Arc<Unit>,
     name: CString,
     handle: OnceLock<Handle>,
 }
 
-/// A variable of the program.
+/// A variable that the program has registered.
 struct Variable {
     unit: Arc<Unit>,
     name: String,

@@ -58,7 +58,7 @@ pub(crate) enum Value<'de> {
 pub(crate) struct Scalar<'de> {
     /// The value for types that do not request text.
     pub(crate) value: Value<'de>,
-    /// The text in the document.
+    /// The text of the scalar in the document.
     pub(crate) text: &'de str,
     /// The offset of the first byte in the document, and the offset after the last byte.
     pub(crate) span: (usize, usize),

@@ -16,7 +16,7 @@ const RESERVED: usize = 1024;
 /// An error of a parser, with the path to the value that could not be parsed.
 #[derive(Debug)]
 pub struct Unparsed<E> {
-    /// The parser's error.
+    /// The error that the parser reported.
     pub error: E,
     /// The steps from the whole document to the position of the error.
     pub path: Vec<PathSegment>,

@@ -420,7 +420,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     }
 }
 
-/// The elements of a list.
+/// The elements of a list that have not been read yet.
 struct Elements<'de> {
     list: vec::IntoIter<Document<'de>>,
     index: usize,
@@ -448,7 +448,7 @@ impl<'de> SeqAccess<'de> for &mut Elements<'de> {
     }
 }
 
-/// The fields of a map.
+/// The fields of a map that have not been read yet.
 struct Fields<'de> {
     map: vec::IntoIter<(Document<'de>, Document<'de>)>,
     /// The value that belongs to the last key, with the text of that key.

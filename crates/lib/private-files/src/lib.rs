@@ -35,7 +35,7 @@ pub enum PrivateError {
     /// A system call failed.
     #[error("could not {operation} {}", path.display())]
     System {
-        /// The attempted operation.
+        /// The operation that was attempted.
         operation: &'static str,
         path: PathBuf,
         source: io::Error,
@@ -48,9 +48,9 @@ pub enum PrivateError {
     )]
     Anothers {
         path: PathBuf,
-        /// The id of the owner.
+        /// The user id of the owner.
         owner: u32,
-        /// The id of the user that runs this process.
+        /// The id of the user as whom this process runs.
         user: u32,
     },
     /// Other users may write to the directory, and it contains entries of other programs.

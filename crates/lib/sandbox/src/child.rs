@@ -19,11 +19,11 @@ use super::program::ChildProgram;
 /// The standard streams of a child.
 #[derive(Debug)]
 pub struct Streams {
-    /// The standard input.
+    /// The standard input of the child.
     pub stdin: Stdio,
-    /// The standard output.
+    /// The standard output of the child.
     pub stdout: Stdio,
-    /// The standard error.
+    /// The standard error of the child.
     pub stderr: Stdio,
 }
 

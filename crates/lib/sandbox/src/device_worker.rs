@@ -42,7 +42,7 @@ const GPU: &str = "nvidia";
 /// The default directory of NVIDIA's multi-process service (MPS).
 const MPS: &str = "/tmp/nvidia-mps";
 
-/// The confinement of a process.
+/// The extent to which a process is confined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     /// Whether landlock restricts files, TCP and signals.

@@ -29,7 +29,7 @@ pub enum Enforcement {
     Partial,
     /// The kernel enforces nothing, because it has no landlock or landlock is disabled.
     None {
-        /// The reason, with a remedy.
+        /// The reason why nothing is enforced, with a remedy.
         reason: String,
     },
 }
@@ -106,14 +106,14 @@ pub enum SandboxError {
     Limit {
         /// The name of the limit.
         what: &'static str,
-        /// The requested value.
+        /// The value that was requested.
         value: u64,
         source: io::Error,
     },
 }
 
 impl SandboxError {
-    /// Returns the message with its cause.
+    /// Returns the message of the error, followed by the cause.
     pub fn whole(&self) -> String {
         match std::error::Error::source(self) {
             Some(source) => format!("{self}: {source}"),

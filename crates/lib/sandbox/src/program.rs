@@ -55,14 +55,14 @@ impl ChildProgram {
         }
     }
 
-    /// Adds an argument.
+    /// Adds a command-line argument.
     #[must_use]
     pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 
-    /// Adds arguments.
+    /// Adds command-line arguments.
     #[must_use]
     pub fn args(mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.arguments.extend(arguments.into_iter().map(Into::into));
@@ -145,7 +145,7 @@ impl ChildProgram {
         command
     }
 
-    /// Returns the path, for messages.
+    /// Returns the path of the program, for messages.
     pub fn name(&self) -> std::borrow::Cow<'_, str> {
         OsStr::to_string_lossy(self.path.as_os_str())
     }

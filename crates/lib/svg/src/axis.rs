@@ -54,7 +54,7 @@ pub enum Side {
 pub struct Tick<'a> {
     /// The position along the axis, in pixels of the drawing.
     pub at: f64,
-    /// The text of the label.
+    /// The text of the value's label.
     pub label: String,
     /// The class of the line through the plot, if there is one.
     pub line: Option<&'a str>,
@@ -64,7 +64,7 @@ pub struct Tick<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Axis<'a> {
     pub side: Side,
-    /// The class of the labels.
+    /// The CSS class of the labels.
     pub label: &'a str,
 }
 

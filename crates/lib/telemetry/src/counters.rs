@@ -23,7 +23,7 @@ pub trait LabelKind: Copy + 'static {
     /// Returns the text of the label.
     fn name(self) -> &'static str;
 
-    /// Returns the position in [`LabelKind::ALL`].
+    /// Returns the position of this kind in [`LabelKind::ALL`].
     fn index(self) -> usize;
 }
 
@@ -116,7 +116,7 @@ named! {
         LargeBodies = "too_many_large_bodies",
         /// There are too many event streams.
         Watchers = "too_many_watchers",
-        /// The body is too large.
+        /// The body of the request is too large.
         BodyTooLarge = "body_too_large",
         /// The key is missing or invalid.
         Unauthorized = "unauthorized",
@@ -126,7 +126,7 @@ named! {
         Invalid = "invalid",
         /// The server is shutting down.
         ShuttingDown = "shutting_down",
-        /// The machine lacks a resource.
+        /// The machine lacks a resource that the request needs.
         Unavailable = "unavailable",
         /// The server has an internal error.
         Internal = "internal",
@@ -150,11 +150,11 @@ named! {
 named! {
     /// The result of an attempt to deliver a webhook.
     DeliveryResult {
-        /// The receiver accepted the webhook.
+        /// The receiver of the webhook accepted it.
         Delivered = "delivered",
         /// The attempt failed and will be repeated.
         Retried = "retried",
-        /// The last attempt failed.
+        /// The last attempt to deliver the webhook failed.
         GivenUp = "given_up",
     }
 }

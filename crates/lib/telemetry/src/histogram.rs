@@ -71,7 +71,7 @@ impl Histogram {
         }
     }
 
-    /// Returns a snapshot.
+    /// Returns a snapshot of the histogram.
     pub fn observed(&self) -> Observed {
         let buckets = std::array::from_fn(|index| self.buckets[index].load(Ordering::Relaxed));
         let seconds = |ns: &AtomicU64| ns.load(Ordering::Relaxed) as f64 * 1e-9;
@@ -82,7 +82,7 @@ impl Histogram {
 }
 
 impl Observed {
-    /// Returns the number of durations.
+    /// Returns the number of durations that were added.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }

@@ -49,7 +49,7 @@ struct Device {
 /// The runs on devices, by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Runs {
-    /// The number of all runs.
+    /// The number of all runs on devices.
     pub all: u64,
     /// The number of runs that did not complete.
     pub failed: u64,

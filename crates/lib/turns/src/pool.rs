@@ -11,7 +11,7 @@ use super::{Owner, OwnerAccounts};
 /// The limits of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolBounds {
-    /// The number of permits.
+    /// The number of permits in the pool.
     pub places: usize,
     /// The number of extra permits. An owner without a permit gets one of them if all others are
     /// taken.

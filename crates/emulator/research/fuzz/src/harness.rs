@@ -11,7 +11,7 @@ use warpgauge_emulator::{
 
 /// Maximum length of an error message, bytes. Messages quote the text.
 const MAX_MESSAGE: usize = 1000;
-/// Deadline of a launch.
+/// Time after which a launch is stopped.
 const DEADLINE: Duration = Duration::from_millis(50);
 /// Time after its deadline by which a launch must end. Instrumented builds on busy machines are the
 /// slowest.

@@ -201,7 +201,7 @@ fn statement(tokens: &[&str], at: usize) -> (usize, usize) {
     (from, to)
 }
 
-/// Makes one change.
+/// Makes one random change to the tokens.
 fn change<'a>(tokens: &mut Vec<&'a str>, random: &mut Random) {
     if tokens.is_empty() {
         tokens.push(random.of(&STATEMENTS));

@@ -23,7 +23,7 @@ use crate::driver::state::signal::{self, Shared};
 /// Value of `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`.
 const LAZY_PEER: c_uint = 1;
 
-/// Content of an inter-process handle.
+/// The fields of a `CUipcMemHandle` or `CUipcEventHandle`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Ticket {
     name: Name,

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::{Out, Text, api};
 
-/// Value of `CUdriverProcAddressQueryResult`.
+/// Values of `CUdriverProcAddressQueryResult`.
 const FOUND: c_uint = 0;
 const NOT_FOUND: c_uint = 1;
 const TOO_OLD: c_uint = 2;

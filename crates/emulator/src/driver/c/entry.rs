@@ -105,7 +105,7 @@ impl<T: Copy> Out<T> {
         if self.0.is_null() { Err(Code::INVALID_VALUE) } else { Ok(()) }
     }
 
-    /// Stores at most `room` values.
+    /// Writes at most `room` values to the caller's array.
     pub fn fill(self, room: usize, values: impl IntoIterator<Item = T>) -> Res {
         if room > 0 {
             self.required()?;
@@ -206,7 +206,7 @@ impl<T: Copy> In<T> {
 /// Maximum length of an argument list of this API. A larger count is an error of the caller.
 const MAX_LIST: usize = 1 << 20;
 
-/// A NUL-terminated string argument.
+/// A NUL-terminated string that a caller passes as an argument.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub struct Text(*const c_char);

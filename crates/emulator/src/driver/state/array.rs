@@ -23,7 +23,7 @@ pub const MAX_EXTENTS: [[u64; 3]; 4] =
 /// Maximum width of a one-dimensional array that surfaces access.
 const MAX_SURFACE_LINE: u64 = 32_768;
 
-/// A CUDA array.
+/// A CUDA array: its texels in device memory, and the description with which it was created.
 pub struct Array {
     pub description: ArrayDesc3D,
     pub texels: Texels,

@@ -20,7 +20,7 @@ use crate::driver::c::entry::lock;
 
 /// Value of `CU_STREAM_CAPTURE_MODE_RELAXED`.
 pub const RELAXED: c_uint = 2;
-/// Value of `CUstreamCaptureStatus`.
+/// Values of `CUstreamCaptureStatus`.
 const NONE: c_uint = 0;
 pub const ACTIVE: c_uint = 1;
 const INVALIDATED: c_uint = 2;

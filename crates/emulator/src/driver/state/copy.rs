@@ -30,7 +30,7 @@ pub struct Transfer {
     pub depth: u64,
 }
 
-/// One end of a transfer.
+/// The source or the destination of a transfer.
 #[derive(Clone, Copy)]
 pub struct Side {
     pub at: u64,

@@ -81,7 +81,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads `WARPGAUGE_EMULATOR_DEVICES`, `_CC` and `_MEMORY_MB`.
+    /// Reads the environment variables `WARPGAUGE_EMULATOR_DEVICES`, `WARPGAUGE_EMULATOR_CC` and
+    /// `WARPGAUGE_EMULATOR_MEMORY_MB`. Returns a message if one of them is invalid.
     pub fn from_environment() -> Result<Self, String> {
         Self::read(&|name| std::env::var(name).ok(), host_memory())
     }

@@ -190,7 +190,7 @@ impl Plan {
     }
 }
 
-/// An instantiated graph.
+/// An instantiated graph (`CUgraphExec`).
 pub struct Exec {
     pub context: Handle,
     pub flags: u64,

@@ -87,8 +87,8 @@ impl Arguments {
     }
 }
 
-/// Records in the report that the emulator does not support a launch. Returns the result of the
-/// call.
+/// Records in the report that the emulator does not support a launch. Returns the status code of
+/// the call.
 pub fn lacks(text: &str) -> Code {
     if let Ok(registry) = registry() {
         registry.reports.message("launch", text);
@@ -158,7 +158,7 @@ impl KernelTask {
         Ok(Arc::new(KernelTask { entry, config, params }))
     }
 
-    /// Runs the whole grid.
+    /// Runs all blocks of the grid.
     pub fn run(&self, core: &Core) -> Res {
         let registry = registry()?;
         let reports = &registry.reports;

@@ -21,23 +21,23 @@ use crate::memory::AllocKind;
 /// The function that made an allocation. It determines how the allocation is released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// `cuMemAlloc`, similar functions, or `cuMemAllocAsync`.
+    /// The allocation was made by `cuMemAlloc`, a similar function, or `cuMemAllocAsync`.
     Device,
-    /// `cuMemAllocManaged`.
+    /// The allocation was made by `cuMemAllocManaged`.
     Managed,
-    /// `cuMemAllocHost` or `cuMemHostAlloc`.
+    /// The allocation was made by `cuMemAllocHost` or `cuMemHostAlloc`.
     Pinned,
-    /// `cuMemHostRegister`, for memory of the caller.
+    /// The memory belongs to the caller, and was added by `cuMemHostRegister`.
     Registered,
-    /// `cuIpcOpenMemHandle`, for memory of another process.
+    /// The memory belongs to another process, and was opened by `cuIpcOpenMemHandle`.
     Imported,
-    /// An allocation during the capture of a graph. It is released with the graph.
+    /// The allocation was made while a graph was captured. It is released with the graph.
     Graph,
-    /// `cuArrayCreate` or `cuArray3DCreate`.
+    /// The allocation was made by `cuArrayCreate` or `cuArray3DCreate`.
     Array,
 }
 
-/// An allocation.
+/// Description of an allocation.
 #[derive(Clone, Copy)]
 pub struct Block {
     pub base: u64,
@@ -63,7 +63,7 @@ struct Row {
     shared: Option<Shared>,
 }
 
-/// Memory shared by processes.
+/// The part of an allocation's record that exists if processes share the memory.
 enum Shared {
     /// Memory of this process, exported to others. The file is removed with the allocation.
     Exported(Arc<Segment>),
@@ -333,7 +333,7 @@ impl Ledger {
         }
     }
 
-    /// Releases an allocation.
+    /// Releases an allocation and removes its record.
     pub fn release(&self, base: u64) -> Res {
         let row = lock(&self.book).remove(base).ok_or(Code::INVALID_VALUE)?;
         self.give_back(row)

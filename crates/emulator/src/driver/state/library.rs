@@ -21,7 +21,7 @@ pub struct Library {
     pub modules: Mutex<HashMap<Handle, Handle>>,
 }
 
-/// A kernel of a library.
+/// A kernel of a library, which `cuLibraryGetKernel` returns.
 pub struct Kernel {
     pub library: Handle,
     pub name: CString,

@@ -16,7 +16,7 @@ use crate::driver::c::entry::lock;
 use crate::driver::c::json::{list, quoted};
 use crate::module::{Function, Module, Variable};
 
-/// A loaded module.
+/// A module that is loaded into a context.
 pub struct ModuleEntry {
     pub context: Handle,
     pub module: Module,

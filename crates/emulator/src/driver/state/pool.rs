@@ -9,11 +9,11 @@ use super::registry::registry;
 use crate::driver::c::abi::Handle;
 use crate::driver::c::code::Res;
 
-/// A memory pool.
+/// A memory pool of a device.
 pub struct Pool {
     pub device: u32,
     pub threshold: AtomicU64,
-    /// `CU_MEMPOOL_ATTR_REUSE_…`, which have no effect.
+    /// Values of the attributes `CU_MEMPOOL_ATTR_REUSE_…`, which have no effect.
     pub reuse: Mutex<[u32; 3]>,
     pub high: AtomicU64,
 }

@@ -18,7 +18,7 @@ use crate::driver::c::entry::{lock, message};
 /// driver whose launch buffer is full.
 const CAPACITY: usize = 1024;
 
-/// The queue of a stream.
+/// The queue of a stream, which holds the tasks that have not started.
 pub struct Queue {
     pub core: Arc<Core>,
     state: Mutex<State>,
@@ -91,7 +91,7 @@ impl Queue {
         }
     }
 
-    /// Appends a task.
+    /// Appends a task to the queue. Returns the point at which the task is complete.
     pub fn push(self: &Arc<Self>, task: Task) -> Res<Point> {
         let mut state = lock(&self.state);
         if !state.started {

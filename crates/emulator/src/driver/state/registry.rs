@@ -64,7 +64,7 @@ impl<T> Table<T> {
         rows.remove(&handle).ok_or(Code::INVALID_HANDLE)
     }
 
-    /// Returns all objects.
+    /// Returns all objects of the table.
     pub fn all(&self) -> Vec<Arc<T>> {
         self.rows.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
@@ -153,7 +153,7 @@ pub fn registry() -> Res<&'static Registry> {
     REGISTRY.get().and_then(|built| built.as_ref().ok()).ok_or(Code::NOT_INITIALIZED)
 }
 
-/// Returns the device with an ordinal.
+/// Returns the device with this ordinal.
 pub fn device(ordinal: i32) -> Res<&'static DeviceInfo> {
     let devices = &registry()?.devices;
     usize::try_from(ordinal).ok().and_then(|at| devices.get(at)).ok_or(Code::INVALID_DEVICE)

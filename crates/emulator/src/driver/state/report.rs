@@ -29,7 +29,7 @@ struct Kernel {
     counts: Counts,
 }
 
-/// Content of the report.
+/// Content of the report that no call has taken yet.
 #[derive(Default)]
 struct Kept {
     kernels: Vec<Kernel>,
@@ -56,7 +56,7 @@ impl Reports {
         !self.silent.load(Ordering::Acquire)
     }
 
-    /// Adds a completed launch.
+    /// Adds the counts and findings of a completed launch.
     pub fn add(&self, kernel: &str, report: &LaunchReport) {
         let mut kept = lock(&self.kept);
         kept.count(kernel, &report.counts);
@@ -66,14 +66,15 @@ impl Reports {
         }
     }
 
-    /// Adds a launch that stopped with a fault.
+    /// Adds the finding and the message of a launch that stopped with a fault.
     pub fn fault(&self, kernel: &str, fault: &LaunchFault) {
         let mut kept = lock(&self.kept);
         fault.finding.iter().for_each(|finding| kept.find(finding));
         kept.say(kernel, &fault.message);
     }
 
-    /// Adds a message about another subject.
+    /// Adds a message. The subject is not a kernel but, for example, a module that could not be
+    /// loaded.
     pub fn message(&self, subject: &str, text: &str) {
         lock(&self.kept).say(subject, text);
     }

@@ -38,7 +38,7 @@ const SWEPT: usize = 4096;
 /// The byte of a file that its creator locks.
 const MAKER: u8 = 0;
 
-/// Content of a file.
+/// The kind of data that a file contains.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Content {
     Memory,
@@ -127,7 +127,7 @@ pub fn made_here(name: Name) -> bool {
 
 /// The directory of the shared files.
 pub struct Directory {
-    /// The directory from the environment.
+    /// The path that the environment specifies, if it does.
     given: Option<PathBuf>,
     ready: OnceLock<PathBuf>,
     /// The second directory, with files of other processes.

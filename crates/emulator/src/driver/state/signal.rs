@@ -34,7 +34,7 @@ const REACHED: u64 = 1;
 const LOST: u64 = 2;
 const FLAGS: u64 = REACHED | LOST;
 
-/// Content of an event's file.
+/// Layout of an event's file, the board.
 #[repr(C)]
 struct Board {
     /// Counts changes of the board. Waiters sleep until it changes.
@@ -56,7 +56,7 @@ pub struct Shared {
     member: u8,
 }
 
-/// Keeps the lock of the member, and the file if the member created it.
+/// The open file, which keeps the lock of the member. The creator's file is removed on drop.
 enum Hold {
     Maker(Segment),
     Other(File),

@@ -13,7 +13,7 @@ use crate::ir::{Consts, F1, F2, FCmp, Inst, Mode};
 const NAN32: u32 = 0x7fff_ffff;
 /// 2^-94: the smallest normal number times [`SCALE`].
 const TINY: f32 = f32::from_bits((127 - 94) << 23);
-/// 2^32
+/// 2^32, the factor by which `flushed` scales small numbers.
 const SCALE: f32 = 4_294_967_296.0;
 
 /// Replaces subnormals by zeros of the same sign.

@@ -22,7 +22,7 @@ pub(in crate::exec) struct Spread {
     pub(in crate::exec) elements: Vec<u16>,
 }
 
-/// A matrix in registers.
+/// A matrix that is held in registers, and its distribution over the lanes.
 pub(in crate::exec) struct Operand<'a> {
     pub(in crate::exec) registers: &'a [u32],
     pub(in crate::exec) elem: Elem,

@@ -8,7 +8,7 @@ use crate::ir::{Consts, Inst, K, Row32, Row64};
 /// Mask of all 32 lanes.
 pub(crate) const ALL: u32 = u32::MAX;
 
-/// The registers of a frame.
+/// The registers of a frame, each with a value for every lane.
 #[derive(Default)]
 pub(crate) struct Regs {
     pub(crate) r32: Vec<Row32>,

@@ -17,7 +17,7 @@ pub(super) struct Block {
     next: usize,
 }
 
-/// Reason why a block stopped.
+/// Reason why a block gave up its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slice {
     Done,

@@ -27,7 +27,7 @@ const RESIDENT_BYTES: usize = 1 << 30;
 /// Time after which a helper thread leaves a launch if another launch is running.
 const TURN: Duration = Duration::from_millis(5);
 
-/// Number of running launches.
+/// Number of launches that are running in this process.
 static LAUNCHES: AtomicUsize = AtomicUsize::new(0);
 /// Blocks that wait for a worker, and the results so far.
 struct Queue {

@@ -47,7 +47,7 @@ pub(in crate::exec) enum Act {
 pub(in crate::exec) struct Other {
     /// Index of the block that made the access.
     pub(in crate::exec) block: u64,
-    /// Description of the access.
+    /// Description of the access, for a message.
     pub(in crate::exec) what: &'static str,
 }
 

@@ -20,7 +20,7 @@ pub(in crate::exec) const BYTES_PER_BYTE: usize = size_of::<u32>();
 pub(in crate::exec) struct Transfer {
     /// Lanes whose copy is pending.
     pub(in crate::exec) lanes: u32,
-    /// Number of bytes written.
+    /// Number of bytes that each lane writes.
     pub(in crate::exec) bytes: u8,
     /// Number of bytes that each lane reads; the remaining bytes are written as zeros.
     pub(in crate::exec) size: [u8; 32],

@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::check::Finding;
 use crate::counts::Counts;
 
-/// Shape of a launch.
+/// Grid, block and dynamic shared memory of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LaunchConfig {
     /// Number of blocks in x, y and z.
@@ -43,7 +43,7 @@ pub struct LaunchOptions<'a> {
 /// Result of a finished launch.
 #[derive(Debug, Clone, Default)]
 pub struct LaunchReport {
-    /// Event counts.
+    /// Counts of instructions and memory traffic.
     pub counts: Counts,
     /// Findings of the sanitiser; empty without [`LaunchOptions::sanitize`].
     pub findings: Vec<Finding>,

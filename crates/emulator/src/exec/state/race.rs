@@ -24,9 +24,9 @@ pub(in crate::exec) enum Mode {
     Write,
     /// A write of the value that memory already contains.
     Again,
-    /// An atomic that writes.
+    /// An atomic that writes to memory.
     Atomic,
-    /// An atomic that only reads.
+    /// An atomic that only reads memory.
     AtomicRead,
 }
 

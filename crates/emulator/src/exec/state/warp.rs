@@ -28,7 +28,7 @@ pub(in crate::exec) struct Frame {
     pub(in crate::exec) parent: u32,
     /// Address of the call instruction in the calling function.
     pub(in crate::exec) call: u32,
-    /// Lanes that have not returned.
+    /// Lanes that have not returned from the function.
     pub(in crate::exec) lanes: u32,
     pub(in crate::exec) depth: u32,
     /// Start of the frame's local memory. The next field is its end, which `alloca` moves.
@@ -36,7 +36,7 @@ pub(in crate::exec) struct Frame {
     pub(in crate::exec) top: u32,
 }
 
-/// State of a group.
+/// State of a group of lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::exec) enum State {
     Ready,
@@ -66,7 +66,7 @@ pub(in crate::exec) struct Group {
 /// A warp of 32 threads; the last warp of a block may have fewer.
 pub(in crate::exec) struct Warp {
     pub(in crate::exec) id: u32,
-    /// Lanes that have not exited.
+    /// Lanes of the warp that have not exited.
     pub(in crate::exec) alive: u32,
     pub(in crate::exec) groups: Vec<Group>,
     pub(in crate::exec) frames: Vec<Frame>,
@@ -86,9 +86,9 @@ pub(in crate::exec) enum Pick {
     Run(usize),
     /// Every group that could run has yielded to the others.
     Spinning,
-    /// All groups wait at barriers.
+    /// All groups of the warp wait at barriers.
     Blocked,
-    /// All lanes have exited.
+    /// All lanes of the warp have exited.
     Done,
 }
 

@@ -172,7 +172,7 @@ impl Within<'_> {
         hit
     }
 
-    /// Publishes the clock of `warp`.
+    /// Makes the clock of `warp` available to other warps of the block.
     pub(in crate::exec) fn hand_on(&mut self, warp: u32) {
         self.clocks.release(Object::Global, warp);
         self.clocks.publish(Object::Global);

@@ -11,7 +11,7 @@ use crate::memory::Region;
 /// State of one worker thread.
 pub(in crate::exec) struct Worker<'a> {
     pub(in crate::exec) grid: &'a Grid<'a>,
-    /// Recently accessed regions.
+    /// Recently accessed regions of memory, which are searched first.
     pub(in crate::exec) recent: [Option<Arc<Region>>; 4],
     pub(in crate::exec) victim: usize,
     /// Number of warp instructions executed so far.

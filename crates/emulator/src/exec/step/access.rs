@@ -15,7 +15,7 @@ pub(super) enum Kind {
 
 /// The memory that an access uses after all checks. It determines what the addresses refer to.
 pub(super) enum Target {
-    /// The addresses are real and valid ones.
+    /// The addresses are real addresses, all of which are valid.
     Global,
     /// The addresses are offsets in shared memory.
     Shared,

@@ -10,7 +10,7 @@ pub(super) enum Flow {
     Choose,
 }
 
-/// Position of the running group.
+/// Position of the group that runs.
 pub(super) struct At {
     /// Index of the group in the warp.
     pub(super) group: usize,

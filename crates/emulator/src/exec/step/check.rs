@@ -10,7 +10,7 @@ use crate::ir::Op;
 
 type Done = Result<(), Box<LaunchFault>>;
 
-/// An invalid access.
+/// Description of an invalid access.
 pub(super) struct Wrong {
     pub(super) check: &'static str,
     pub(super) kind: FaultKind,

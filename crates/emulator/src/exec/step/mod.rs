@@ -36,14 +36,14 @@ const SPIN: u32 = 48;
 /// Number of backward branches after which a group yields in any other loop.
 const LONG: u32 = 1 << 15;
 
-/// Result of a turn.
+/// Reason why a warp's turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     /// No lanes of the warp are left.
     Done,
-    /// All groups wait at barriers.
+    /// All groups of the warp wait at barriers.
     Blocked,
-    /// All groups appear to wait for other threads.
+    /// All groups of the warp appear to wait for other threads.
     Spinning,
     /// The turn is over. Instructions remain.
     Expired,

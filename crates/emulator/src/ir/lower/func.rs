@@ -26,7 +26,7 @@ pub(crate) struct Draft {
     pub(crate) weight: u8,
 }
 
-/// A function being lowered.
+/// State of the lowering of a function.
 pub(super) struct Lower<'k, 'e, 'u, 'a> {
     pub(super) kernel: &'k mut Kernel<'e, 'u, 'a>,
     pub(super) scopes: Vec<Scope<'a>>,

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// The number of bytes kept from the end of excessively long output.
 const TAIL_BYTES: usize = 64 << 10;
 
-/// The output of a program.
+/// The captured output of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CapturedText {
     /// The captured output, converted to UTF-8 with replacement characters.
@@ -45,7 +45,7 @@ impl Capture {
         }
     }
 
-    /// Returns the output so far.
+    /// Returns the output that was read so far.
     pub(super) fn captured(&self) -> CapturedText {
         let state = self.lock();
         let mut bytes = state.head.clone();

@@ -21,7 +21,7 @@ const STDERR_BYTES: usize = 1 << 20;
 /// The maximum wait for remaining output after a tree has ended.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A program to run.
+/// A program to run, with its input and its limits.
 #[derive(Debug, Clone)]
 pub struct ProcessLaunch {
     pub program: ChildProgram,
@@ -51,7 +51,7 @@ pub struct ProcessEnd {
     pub status: Option<ExitStatus>,
     pub stdout: CapturedText,
     pub stderr: CapturedText,
-    /// The duration of the run.
+    /// The time for which the program ran.
     pub wall: Duration,
 }
 

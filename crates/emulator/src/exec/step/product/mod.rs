@@ -120,7 +120,7 @@ impl Product {
         Self { m, n, k, a: vec![0; m * k], b: vec![0; k * n], c: vec![0; m * n] }
     }
 
-    /// Returns the elements of D.
+    /// Multiplies the matrices and returns the elements of D.
     fn multiply(&self, a: Elem, b: Elem, c: Elem, d: Elem, sat: bool) -> Vec<u64> {
         if a.integer() { self.integers(a, b, sat) } else { self.floats(a, b, c, d) }
     }
