@@ -159,7 +159,7 @@ fn diff(a: &Path, b: &Path) -> Result<ExitCode, String> {
     println!("approximate forms, the largest difference in units of the bound:");
     worst.iter().for_each(|(w, name)| println!("  {w:8.3} {name}"));
     println!(
-        "{} forms; {} of the exact and {} of the approximate ones differ; {} / {}",
+        "{} forms; {} exact and {} approximate forms differ; {} / {}",
         forms.len(),
         different[0],
         different[1],

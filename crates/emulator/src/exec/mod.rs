@@ -74,7 +74,9 @@ impl<'a> Workspace<'a> {
                 memory.write(va, &WORKSPACE.to_le_bytes())?;
                 Ok::<_, MemoryError>(va)
             };
-            out.va = make().map_err(|e| format!("no workspace for a cooperative launch: {e}"))?;
+            out.va = make().map_err(|e| {
+                format!("no memory for the grid barrier of a cooperative launch: {e}")
+            })?;
         }
         Ok(out)
     }

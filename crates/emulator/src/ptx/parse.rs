@@ -98,7 +98,7 @@ impl<'a> Cursor<'a> {
                 let digits = sm.trim_end_matches(|c: char| c.is_ascii_alphabetic());
                 match digits.parse::<u32>() {
                     Ok(sm) if sm < 10_000 => unit.target = sm,
-                    _ => return self.error(format!("`{word}` is not a target")),
+                    _ => return self.error(format!("`{word}` is not a PTX target")),
                 }
             }
             if !self.eat(b',') {
@@ -241,7 +241,7 @@ impl<'a> Cursor<'a> {
             } else if self.eat(b'{') {
                 depth += 1;
                 if depth > MAX_DEPTH {
-                    return self.lacks(format!("blocks nested more than {MAX_DEPTH} deep"));
+                    return self.lacks(format!("blocks nested more than {MAX_DEPTH} levels deep"));
                 }
                 StmtKind::Open
             } else if self.is(b'.') {

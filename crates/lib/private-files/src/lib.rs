@@ -174,7 +174,7 @@ fn close(path: &Path, metadata: &Metadata) -> Result<(), PrivateError> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && mode & WRITABLE != 0 => {
             Err(PrivateError::Writable { path: path.to_owned() })
         }
-        Err(error) => Err(system("close to other users", path)(error)),
+        Err(error) => Err(system("remove other users' access to", path)(error)),
     }
 }
 

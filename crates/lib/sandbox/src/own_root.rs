@@ -82,10 +82,13 @@ pub fn begin() -> Result<(), NotHidden> {
     step("cannot create the namespaces", unshared)?;
     // A user may map its group only after giving up the right to change groups. Mapping root's id
     // requires CAP_SETFCAP outside, so capabilities are dropped only after this.
-    step("cannot give up changing groups", fs::write("/proc/self/setgroups", "deny"))?;
-    step("cannot keep the user id", fs::write("/proc/self/uid_map", format!("{user} {user} 1")))?;
+    step("cannot give up the right to change groups", fs::write("/proc/self/setgroups", "deny"))?;
     step(
-        "cannot keep the group id",
+        "cannot map the user id into the namespace",
+        fs::write("/proc/self/uid_map", format!("{user} {user} 1")),
+    )?;
+    step(
+        "cannot map the group id into the namespace",
         fs::write("/proc/self/gid_map", format!("{group} {group} 1")),
     )?;
     BEGUN.store(true, Ordering::Relaxed);
@@ -122,7 +125,7 @@ fn enter(access: &FileAccess, processes: Processes) -> Result<(), NotHidden> {
 
 fn change_root(plan: &Plan) -> Result<(), NotHidden> {
     let private = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
-    step("cannot separate the mounts", mount_change("/", private))?;
+    step("cannot make the mounts private", mount_change("/", private))?;
     let trees = step("cannot open the granted paths", plan.open())?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     step(
@@ -140,7 +143,7 @@ fn change_root(plan: &Plan) -> Result<(), NotHidden> {
         return Err(error);
     }
     // The old root is now mounted over the new one.
-    step("cannot leave the old root", unmount(".", UnmountFlags::DETACH))
+    step("cannot unmount the old root", unmount(".", UnmountFlags::DETACH))
 }
 
 /// The content of the new root directory. Its paths are below `/`.

@@ -90,7 +90,7 @@ pub(super) fn call(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -
                 warp,
                 at,
                 recursive(),
-                &format!("calls {MAX_DEPTH} deep"),
+                &format!("{MAX_DEPTH} nested calls"),
             ));
         }
         if caller.top + info.local > code.funcs[0].local + STACK {
@@ -137,7 +137,10 @@ fn indirect(worker: &Worker<'_>, va: u64) -> Result<u32, Box<LaunchFault>> {
     let index = worker.grid.index.iter().find(|(m, _)| *m as u64 * 16 == n);
     // Function 0 is the kernel itself, which cannot be called.
     index.map(|(_, f)| *f).filter(|f| *f != 0).ok_or_else(|| {
-        let message = format!("{}: call of {va:#x}, which is not a function", worker.grid.kernel);
+        let message = format!(
+            "{}: call of {va:#x}, which is not the address of a function",
+            worker.grid.kernel
+        );
         fault(FaultKind::IllegalInstruction, message)
     })
 }

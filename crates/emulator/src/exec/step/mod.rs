@@ -332,7 +332,10 @@ fn branch_table(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -> S
         left &= !same;
         let Some(target) = table.get(n as usize) else {
             let line = worker.grid.code.lines[at.pc as usize].0;
-            let message = format!("PTX line {line}: branch index {n} of {}", table.len());
+            let message = format!(
+                "PTX line {line}: branch index {n} is outside the table of {} targets",
+                table.len()
+            );
             return Err(fault(FaultKind::IllegalInstruction, message));
         };
         let mut g = template;

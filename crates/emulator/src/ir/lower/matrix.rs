@@ -192,7 +192,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             m.one_of(&[("mma", WmmaKind::Mma)])
         };
         let Some(kind) = kind else {
-            return Err("it is not a known form of `wmma`".into());
+            return Err("PTX has no such form of `wmma`".into());
         };
         let (rows, cols, depth) = Self::take_shape(m)?;
         let satfinite = m.take("satfinite");
