@@ -286,7 +286,10 @@ fn a_refused_call_is_named_with_what_a_kernel_may_do() {
     for (body, named) in [
         ("os.chmod('/', 0o777)", "in `os.chmod('/', 0o777)`; warpgauge refuses this system call"),
         ("socket.create_connection(('127.0.0.1', 80))", "warpgauge refuses this system call"),
-        ("open('/nowhere/weights.pt')", "a kernel finds no files but those of Python and PyTorch"),
+        (
+            "open('/nowhere/weights.pt')",
+            "a kernel can open no files except those of Python and PyTorch",
+        ),
     ] {
         let report = server.evaluate(&doing(body));
         let message = report["failure"]["message"].as_str().unwrap_or_default();

@@ -1,8 +1,8 @@
-// The kernels of the comparison of counts with hardware counters: the examples of the project, and
-// kernels that each make one kind of traffic or arithmetic.
+// Kernels for the comparison of counts with hardware counters: the examples of the project, and
+// kernels each of which causes one kind of traffic or arithmetic.
 //
-// Compiled by ../../tests/kernels/compile.py; the examples are in namespaces of their own because
-// some have constants of the same name.
+// ../../tests/kernels/compile.py compiles this file. Each example is in a separate namespace,
+// because some of them have constants with the same name.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <mma.h>
@@ -85,7 +85,7 @@ extern "C" __global__ void wide_copy(const double2* in, double2* out, int n) {
     }
 }
 
-// Of each warp a third of the lanes loads, and no lane of every other warp.
+// In every second warp, a third of the lanes load. In the other warps, no lane does.
 extern "C" __global__ void masked_copy(const float* in, float* out) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i % 3 == 0 && i / 32 % 2 == 0) {
@@ -105,7 +105,7 @@ extern "C" __global__ void stencil(const float* in, float* out, int w, int h) {
 
 extern __shared__ __align__(16) unsigned char bytes[];
 
-// Column accesses of a tile without padding: 32 lanes, one bank.
+// Column accesses to a tile without padding: all 32 lanes access one bank.
 extern "C" __global__ void transpose_conflicts(const float* in, float* out, int n) {
     __shared__ float tile[32][32];
     int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
@@ -120,7 +120,7 @@ extern "C" __global__ void transpose_conflicts(const float* in, float* out, int 
     }
 }
 
-// Elements of a type, `stride` apart.
+// Accesses to elements of a type with the distance `stride`.
 template <typename T> __device__ void strided_shared(const T* in, T* out, int stride) {
     T* s = reinterpret_cast<T*>(bytes);
     int t = threadIdx.x;
@@ -141,7 +141,7 @@ extern "C" __global__ void shared_quads(const float4* in, float4* out, int strid
     strided_shared(in, out, stride);
 }
 
-// Any lane any word.
+// Each lane loads an arbitrary word.
 extern "C" __global__ void shared_gather(const int* index, const float* in, float* out) {
     __shared__ float s[1024];
     int t = threadIdx.x;
@@ -231,7 +231,7 @@ extern "C" __global__ void mandelbrot(unsigned char* out, int w, int h) {
     out[y * w + x] = i;
 }
 
-// What the PTX asks for in one instruction each, and the hardware does in several.
+// Operations that are one instruction in PTX and several instructions on the hardware.
 extern "C" __global__ void divisions(const float* x, const float* y, float* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
@@ -287,7 +287,7 @@ extern "C" __global__ void bf16_sums(const __nv_bfloat162* x, const __nv_bfloat1
 
 // Tensor cores.
 
-// c [m, n] = a [m, k] * b [k, n], one warp for each 16 x 16 of c, fragments from global memory.
+// c [m, n] = a [m, k] * b [k, n]. Each warp computes 16 x 16 elements. Operands: global memory.
 extern "C" __global__ void wmma_gemm(const __half* a, const __half* b, float* c, int n, int k) {
     wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> fa;
     wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::row_major> fb;
@@ -302,7 +302,7 @@ extern "C" __global__ void wmma_gemm(const __half* a, const __half* b, float* c,
     wmma::store_matrix_sync(c + row * n + col, fc, n, wmma::mem_row_major);
 }
 
-// The same with b in column order, through shared memory, and c in half precision.
+// A product like `wmma_gemm`, with b in column order, in shared memory, and c in half precision.
 extern "C" __global__ void wmma_shared(const __half* a, const __half* b, __half* c, int n, int k) {
     __shared__ __align__(32) __half sa[16 * 16], sb[16 * 16];
     wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> fa;
@@ -324,7 +324,7 @@ extern "C" __global__ void wmma_shared(const __half* a, const __half* b, __half*
     wmma::store_matrix_sync(c + row * n + col, fc, n, wmma::mem_row_major);
 }
 
-// Single products of 16 x 16 x 16 in the other layouts and types.
+// Single products of 16 x 16 x 16 elements in other layouts and types.
 extern "C" __global__ void wmma_columns(const __half* a, const __half* b, float* c) {
     wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::col_major> fa;
     wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::col_major> fb;
@@ -366,7 +366,7 @@ extern "C" __global__ void wmma_tf32(const float* a, const float* b, float* c) {
     wmma::store_matrix_sync(c, fc, 32, wmma::mem_row_major);
 }
 
-// `cp.async`, `ldmatrix` and `mma`; rows of `pitch` halves in shared memory, with conflicts if 64.
+// `cp.async`, `ldmatrix` and `mma`. Shared rows have `pitch` halves; 64 causes bank conflicts.
 extern "C" __global__ void mma_ldmatrix(const __half* a, const __half* b, float* c, int pitch) {
     __half* s = reinterpret_cast<__half*>(bytes);
     int l = threadIdx.x;

@@ -1,8 +1,8 @@
-# What every interpreter of ours begins with: how it talks to its parent, and how it gives up system calls
-# before it reads what a stranger wrote.
+# The common beginning of every Python source that warpgauge runs: functions that exchange messages with
+# the parent process, and functions that drop system calls before submitted code is read.
 #
-# Started with `python -c` and this source before its own. Frames are a length of four bytes, little
-# endian, and so many bytes of JSON.
+# `python -c` runs this text, followed by the source itself. A message is a frame: its length (four bytes,
+# little-endian), and that number of bytes of JSON.
 
 import base64
 import ctypes
@@ -19,7 +19,7 @@ def read_exactly(descriptor, count):
     while count:
         part = os.read(descriptor, min(count, 1 << 20))
         if not part:
-            # Whoever started us is gone, or has seen enough.
+            # The parent has ended, or has closed the connection.
             os._exit(0)
         parts.append(part)
         count -= len(part)
@@ -47,7 +47,7 @@ def write_frame(descriptor, message):
 
 
 class Program(ctypes.Structure):
-    """struct sock_fprog"""
+    """The C structure `sock_fprog`: a filter program for the kernel."""
 
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
 
@@ -58,8 +58,9 @@ def control_process(what, *arguments):
         raise OSError(ctypes.get_errno(), f"prctl({what})")
 
 
-# Flags of seccomp: a filter holds for all threads; the kernel asks where it leaves a call open; and of a
-# thread to which it cannot be applied there is an error, and no number.
+# Flags of `seccomp`: the filter applies to all threads; the kernel asks a supervisor about calls for which
+# the filter requests a notification; and a thread to which the filter cannot be applied causes an error
+# instead of its id as the result.
 ALL_THREADS, ASKING, OR_FAIL = 1, 8, 16
 
 
@@ -76,9 +77,10 @@ def install_filter(encoded, flags):
 
 
 def allow_only(filters, channel=None):
-    """Has the kernel refuse all threads of this process what is on no list, by seccomp filters as the
-    kernel takes them. There is no way back. With a channel, a socket, the first filter has the kernel ask
-    for threads, and where it asks goes to the other side."""
+    """Makes the kernel refuse all system calls outside the lists, for all threads of this process.
+    `filters` contains seccomp filters in the kernel's format, in base64. This cannot be undone. If there is
+    a `channel`, a socket, the first filter makes the kernel ask a supervisor before a thread starts. The
+    descriptor on which it asks is sent to the other end of the channel."""
     no_new_privileges = 38
     control_process(no_new_privileges, 1, 0, 0, 0)
     if channel is not None:
@@ -92,7 +94,8 @@ def hand_over(asking, channel):
     try:
         descriptors = [install_filter(asking, ALL_THREADS | ASKING | OR_FAIL)]
     except OSError:
-        # An older kernel does not ask, and a kernel asks one supervisor at most: the other side reports it.
+        # Older kernels have no notifications, and a process has at most one supervisor. The receiver of the
+        # message reports the missing descriptor.
         descriptors = []
     own = socket.socket(fileno=os.dup(channel))
     socket.send_fds(own, [b"t"], descriptors)
@@ -102,10 +105,11 @@ def hand_over(asking, channel):
 
 
 def with_reason(error, message, own, who, files):
-    """The message, and what warpgauge refuses where the system only gives a number. `own`: the frames of what was
-    submitted; `who`: what that is; `files`: those that it finds, and what to do where it needs others."""
+    """Returns the message of an error. If the confinement caused the error, the result also contains the
+    restriction. `own`: stack frames of the submitted code; `who`: the kind of code; `files`: the files that
+    the code can open, and a remedy if it needs others."""
     if isinstance(error, FileNotFoundError):
-        return f"{message}; {who} finds no files but {files}"
+        return f"{message}; {who} can open no files except {files}"
     if isinstance(error, PermissionError):
         refused = (
             f"warpgauge refuses this system call: {who} computes in memory, and changes no files, starts no "
@@ -119,7 +123,8 @@ def with_reason(error, message, own, who, files):
 
 
 def called(frame):
-    """The expression of a frame in which it raised, where that is in one line."""
+    """Returns the expression of a stack frame that raised the error. If it is not on one line, or its
+    columns are not known, returns the line."""
     line = linecache.getline(frame.filename, frame.lineno)
     start, end = getattr(frame, "colno", None), getattr(frame, "end_colno", None)
     if start is None or end is None or frame.lineno != getattr(frame, "end_lineno", None):

@@ -18,8 +18,8 @@ pub struct OwnerRank {
 /// The accounts of the owners that hold a permit, wait for one, or recently held permits for more
 /// time than others. Callers pass the current time.
 ///
-/// When an owner without a permit or a waiting request returns, it is assigned at least the time of
-/// the owner that was served last (start-time fair queueing). Idleness therefore earns no credit.
+/// An owner that returns after it had neither a permit nor a waiting request is assigned at least
+/// the time of the virtual clock (start-time fair queueing). Idleness therefore earns no credit.
 #[derive(Debug, Default)]
 pub struct OwnerAccounts {
     accounts: HashMap<Owner, Account>,

@@ -25,8 +25,8 @@ pub struct Table<T> {
     rows: RwLock<HashMap<Handle, Arc<T>>>,
 }
 
-/// The next unused handle. Handles are far above the small constants that have a meaning in the API
-/// (stream 1 is the legacy default stream, 2 the per-thread default stream).
+/// The next unused handle. Handles are far above the small constants that have a meaning in the
+/// API: stream 1 is the legacy default stream, stream 2 the per-thread default stream.
 static NEXT: AtomicUsize = AtomicUsize::new(0x1000);
 const STEP: usize = 0x10;
 

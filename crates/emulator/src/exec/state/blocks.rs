@@ -114,8 +114,8 @@ pub(in crate::exec) struct BlockRaces {
     /// Time on the launch's clock after the most recent `free` on the device's heap.
     heap: AtomicU64,
     missed: AtomicBool,
-    /// Held while an element is compared with its new value and written, since two blocks that
-    /// write the same value at the same time do not race.
+    /// Locks that are held while an element is compared with its new value and written. Two blocks
+    /// that write the same value at the same time do not race.
     writing: [Mutex<()>; 64],
 }
 

@@ -31,8 +31,8 @@ struct Sync {
 /// The clocks of a block's warps and of the synchronisation objects.
 pub(in crate::exec) struct Clocks {
     warps: usize,
-    /// Row `w` holds, for every other warp, the time up to which its accesses are ordered before
-    /// those of warp `w`, and for warp `w` its own time.
+    /// Row `w` holds the time of warp `w`. For every other warp, it holds the time up to which that
+    /// warp's accesses are ordered before those of warp `w`.
     rows: Vec<u32>,
     objects: HashMap<Object, Sync>,
 }

@@ -225,8 +225,8 @@ fn programs(kind: ChildKind) -> Result<[BpfProgram; 2], BackendError> {
     ])
 }
 
-/// Makes the kernel refuse all calls outside the lists for this kind of child, for all threads of
-/// this process and all processes that it starts. This cannot be undone.
+/// Makes the kernel refuse all calls outside the lists for this kind of child. This applies to all
+/// threads of this process and to all processes that it starts, and cannot be undone.
 pub fn allow_only(kind: ChildKind) -> Enforcement {
     let applied = programs(kind)
         .map_err(seccompiler::Error::from)
