@@ -66,7 +66,7 @@ fn kind(op: &Op) -> Kind {
 /// Numbers of executions of an instruction.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Executed {
-    /// Number of warps that executed the instruction.
+    /// Number of times that a warp issued the instruction, even if no lane's guard was true.
     pub(crate) warps: u64,
     /// Number of lanes that were active when the instruction was issued, regardless of the guard.
     pub(crate) active: u64,

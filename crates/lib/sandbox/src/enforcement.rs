@@ -27,7 +27,7 @@ pub enum Enforcement {
     /// The kernel is older. It enforces the rules for files, but not all rules for the network and
     /// signals.
     Partial,
-    /// The kernel enforces nothing, because it has no landlock or landlock is disabled.
+    /// The kernel enforces nothing, for example because it has no landlock or landlock is disabled.
     None {
         /// The reason why nothing is enforced, with a remedy.
         reason: String,
