@@ -1,4 +1,4 @@
-//! Assembles the application: pages and operations behind the middleware.
+//! Assembles the application: pages and operations, behind the middleware.
 
 use std::sync::{Arc, OnceLock};
 
@@ -43,7 +43,8 @@ pub(super) fn app(
 ) -> impl Endpoint<Output = Response> + use<> {
     let pages = pages::paths().map(|path| (path, vec!["GET".to_owned()]));
     let document = openapi::full();
-    // The documents lack this path, because the protocol defines its operations.
+    // The OpenAPI documents lack this path, because the Model Context Protocol defines its
+    // operations.
     let agents = (paths::MCP.to_owned(), mcp::METHODS.map(str::to_owned).to_vec());
     let pages = pages.into_iter().chain([agents]);
     let routes = Arc::new(RouteTable::new(
@@ -99,7 +100,8 @@ pub(super) fn app(
     }
 }
 
-/// Pages and operations, each with its router: operations nested at `/` would hide the front page.
+/// Passes each request to the pages, the MCP endpoint or the operations. Pages and operations have
+/// separate routers, because operations nested at `/` would hide the front page.
 struct Split {
     pages: Route,
     service: Services,
@@ -127,7 +129,8 @@ impl Split {
         if wants_page(request.method(), &path, request.headers())
             && let Some(path) = PagePath::of(&path)
         {
-            // Boxed: the futures of all middlewares would be as large as that of a page.
+            // This future is boxed. Otherwise the futures of all middlewares would be as large as
+            // that of a page.
             return Ok(Box::pin(html::page(path, &request, &self.service)).await?);
         }
         if pages::has(&request) {

@@ -1,12 +1,12 @@
-//! Runs long work off the async threads.
+//! Runs long work outside the async threads.
 
 use super::error::ApiError;
 
-/// Size in bytes above which bodies are parsed and answers are written off the async threads.
+/// Size in bytes above which bodies are parsed, and answers are written, outside the async threads.
 pub(super) const HEAVY_BYTES: usize = 1 << 20;
 
 /// Runs work on a thread for blocking work. `doing` describes the work in errors, such as "parsing
-/// the body". After a panic, the error has this `id`.
+/// the body". If the work panics, the error has this `id`.
 pub(super) async fn run_blocking<T: Send + 'static>(
     id: &'static str,
     doing: &'static str,

@@ -1,15 +1,15 @@
-//! The HTTP API: OpenAPI-described operations over the [`Services`].
+//! The HTTP API: operations over the [`Services`], described by OpenAPI documents.
 //!
 //! A request passes `server`, then `middleware` (`envelope`: id, errors, headers; `origin`:
-//! requests of web pages; `auth`; `query`), then `routes`. Nothing here depends on devices, and
-//! nothing below depends on HTTP.
+//! requests of web pages; `auth`; `query`), then `routes`. This crate does not depend on devices,
+//! and the crates below it do not depend on HTTP.
 //!
 //! - `connection/`: connections, their deadlines, and how they end
-//! - `middleware/`: what every request and every answer passes
-//! - `request/`: reads bodies, forms and parameters beside a contract
+//! - `middleware/`: steps that every request and every answer passes
+//! - `request/`: reads bodies, forms, and parameters that accompany a contract
 //! - `routes/`: the operations, a folder for each group
-//! - `response/`: answers that several groups give
-//! - `error/`: errors, and which of them an operation declares
+//! - `response/`: answers that several groups of operations return
+//! - `error/`: errors, and the errors that each operation declares
 //! - `openapi/`: the documents; `schema.rs` adds the schemas of wire types to them
 //! - `mcp/`: the Model Context Protocol over HTTP; `pages.rs`: pages for people
 //! - `app.rs` assembles the application, and `server.rs` serves it

@@ -3,10 +3,10 @@
 /// Path of the Model Context Protocol.
 pub(crate) const MCP: &str = "/mcp";
 
-/// Path of the documents.
+/// Path of the book.
 pub(crate) const BOOK: &str = "/book";
 
-/// Returns whether a path is that of a page of the documents.
+/// Returns whether a path belongs to a page of the book.
 pub(crate) fn is_in_book(path: &str) -> bool {
     let Some(rest) = path.strip_prefix(BOOK) else { return false };
     matches!(rest, "" | "/")

@@ -1,4 +1,5 @@
-//! Schemas of bodies in poem-openapi's documents, generated from the serde form of their types.
+//! Schemas of bodies in poem-openapi's documents. They are generated from the serde form of the
+//! types.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,8 +18,8 @@ pub(super) fn reference<T: JsonSchema>() -> MetaSchemaRef {
     MetaSchemaRef::Reference(T::schema_name().into_owned())
 }
 
-/// Adds the schemas of an answer to the registry, as the example of one schema. poem-openapi
-/// accepts only its own schemas, so [`unpack`] moves them to their final places later.
+/// Adds the schemas of an answer to the registry, stored as the example of a schema. poem-openapi
+/// accepts only schemas that it generated, so [`unpack`] moves these to their final places later.
 pub(super) fn register<T: JsonSchema>(registry: &mut Registry) {
     pack::<T>(registry, of_answers(), false);
 }
@@ -39,8 +40,8 @@ fn pack<T: JsonSchema>(registry: &mut Registry, mut generator: SchemaGenerator, 
     }
 }
 
-/// Moves the schemas of bodies to their places. A type that occurs in requests and in answers has
-/// the schema of requests.
+/// Moves the schemas of bodies to their final places. A type that occurs in requests and in answers
+/// uses the schema of requests.
 pub(super) fn unpack(document: &mut Value) {
     let schemas = document.get_mut("components").and_then(|it| it.get_mut("schemas"));
     let Some(schemas) = schemas.and_then(Value::as_mapping_mut) else { return };
@@ -56,7 +57,7 @@ pub(super) fn unpack(document: &mut Value) {
     schemas.extend(by_name);
 }
 
-/// A parameter whose values are those of an enumerated wire type.
+/// A query parameter whose values are those of an enumerated wire type.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Word<T>(pub(super) T);
 

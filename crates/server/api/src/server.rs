@@ -1,9 +1,10 @@
-//! Listens, serves connections within bounds, and shuts down gracefully: [`serve`].
+//! Listens for connections, serves them within limits, and shuts down gracefully: [`serve`].
 //!
-//! poem's server sets neither TCP_NODELAY nor a header timeout, bounds no connections, and spins
-//! when the process has no file descriptors left. Therefore this module drives connections itself.
-//! `connection` bounds them, and ends those whose clients miss a deadline. The protocol is HTTP/1.1
-//! only: HTTP/2 needs TLS in practice, which a proxy in front provides.
+//! poem's server sets neither TCP_NODELAY nor a header timeout, does not limit the number of
+//! connections, and spins when the process has no file descriptors left. Therefore this module
+//! drives connections itself. `connection` limits their number, and ends those whose clients miss a
+//! deadline. The protocol is HTTP/1.1 only: HTTP/2 needs TLS in practice, which a proxy in front of
+//! the server provides.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -39,17 +40,17 @@ const MAX_HEAD_BYTES: usize = 256 << 10;
 /// Maximum time for which sent bytes may stay unacknowledged.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Maximum number of bytes of an answer that the kernel buffers before it sends them. Fast readers
-/// need no more, and clients that do not read occupy no more memory.
+/// Maximum number of unsent bytes of an answer that the operating system buffers. Fast readers need
+/// no more, and clients that do not read occupy no more memory.
 const MAX_UNSENT_BYTES: u32 = 256 << 10;
 
-/// Pause after a failed accept, e.g. when file descriptors ran out.
+/// Pause after a connection could not be accepted, e.g. when file descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Time to write the last answers after requests are informed of the shutdown.
+/// Time for writing the last answers, after requests were informed of the shutdown.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
-/// Why the server could not start.
+/// Reason why the server could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// Other machines can reach the address, and no key is required.
@@ -67,7 +68,7 @@ pub enum ServeError {
     Resolve {
         /// The name.
         host: String,
-        /// Why.
+        /// Cause of the failure.
         source: std::io::Error,
     },
     /// The address cannot be bound.
@@ -77,14 +78,14 @@ pub enum ServeError {
         host: String,
         /// The port.
         port: u16,
-        /// Why.
+        /// Cause of the failure.
         source: std::io::Error,
     },
 }
 
-/// Serves until `shutdown` resolves, then for at most `config.shutdown_grace_s` more.
+/// Serves until `shutdown` resolves, and then for at most `config.shutdown_grace_s` seconds more.
 ///
-/// `on_bound` receives the address, whose port is a free one if `config.port` is 0.
+/// `on_bound` receives the address. If `config.port` is 0, the address contains a free port.
 ///
 /// # Errors
 ///
@@ -164,8 +165,8 @@ async fn accept(listener: &TcpListener, table: &Connections) -> (TcpStream, Sock
     }
 }
 
-/// Lets requests end within `grace`, then answers them with 503, then closes the remaining
-/// connections.
+/// Lets requests end within `grace`, then answers the remaining ones with 503, then closes the
+/// remaining connections.
 async fn drain(phase: watch::Sender<Phase>, mut connections: JoinSet<()>, grace: Duration) {
     phase.send_replace(Phase::Draining);
     let all_ended = async { while connections.join_next().await.is_some() {} };
@@ -214,7 +215,8 @@ impl Connection {
         });
         let state = Arc::clone(&self.slot.connection);
         let stream = MeteredStream { stream: self.stream, connection: Arc::clone(&state) };
-        // `connection::table` enforces the head's deadline, with all others.
+        // `connection::table` enforces the deadline for the head, together with all other
+        // deadlines.
         let connection = http1::Builder::new()
             .header_read_timeout(None)
             .max_buf_size(MAX_HEAD_BYTES)
@@ -222,7 +224,7 @@ impl Connection {
         let mut connection = pin!(connection);
         let mut phases = self.phases;
         let draining = async move {
-            // If the server is gone, this is an error, which ends the connection as well.
+            // If the server has ended, this returns an error, which ends the connection as well.
             let _ = phases.wait_for(|phase| *phase != Phase::Serving).await;
         };
         let served = async {
@@ -243,9 +245,9 @@ impl Connection {
         }
     }
 
-    /// Sets socket options. The server works without each of them. Without the first, answers may
-    /// wait 40 ms for an acknowledgement. Without the second, the kernel's longer timeout applies.
-    /// Without the third, clients that do not read occupy more memory.
+    /// Sets socket options. The server also works without them, with drawbacks. Without the first,
+    /// answers may wait 40 ms for an acknowledgement. Without the second, the operating system's
+    /// longer timeout applies. Without the third, clients that do not read occupy more memory.
     fn set_options(&self) {
         let nodelay = self.stream.set_nodelay(true);
         let send_ms = SEND_TIMEOUT.as_millis() as u32;

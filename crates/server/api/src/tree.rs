@@ -1,5 +1,5 @@
-//! The OpenAPI document as a tree of JSON values: [`Value`]. Unlike `serde_json`'s values, objects
-//! keep the order of their fields, because pages show operations in the document's order.
+//! The OpenAPI document as a tree of JSON values: [`Value`]. Unlike in `serde_json`, objects keep
+//! the order of their fields, because pages show operations in the document's order.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ use serde_json::Number;
 
 use warpgauge_contract::{BodyFormat, parse};
 
-/// Parses a constant of this crate, or an example. A test parses each of them.
+/// Parses a YAML constant of this crate, or an example. A test parses each of them.
 pub(crate) fn parsed(text: &str) -> Value {
     parse(BodyFormat::Yaml, text.as_bytes()).expect("the examples are valid")
 }
 
-/// Fields of an object, in their order.
+/// Fields of an object, in the order in which they were written.
 pub(crate) type Mapping = IndexMap<String, Value>;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -31,7 +31,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// Returns the field of a mapping.
+    /// Returns a field of a mapping.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         self.as_mapping()?.get(name)
     }

@@ -1,4 +1,4 @@
-//! Bounds the evaluations in flight. The main type is [`Admission`].
+//! Limits the number of evaluations in progress. The main type is [`Admission`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,10 +6,10 @@ use super::error::ServiceError;
 use super::turns::queue_full;
 use warpgauge_turns::{Owner, Pool, PoolBounds, PoolPermit};
 
-/// A permit of one evaluation in flight. Dropping it returns the permit.
+/// Permit for one evaluation in progress. Dropping it returns the permit.
 pub(super) type Admitted = PoolPermit;
 
-/// Admits evaluations: as many as the queue can hold, plus one per device.
+/// Admits evaluations. It has a permit for each place in the queue, and one more per device.
 pub(super) struct Admission {
     pool: Pool,
     closing: AtomicBool,
@@ -17,7 +17,7 @@ pub(super) struct Admission {
 
 impl Admission {
     /// Creates an admission with this many permits. If several keys share them (`shared`), one key
-    /// may hold only a share. One further caller, the dispatcher, may wait for a permit.
+    /// may hold only a part. One additional caller, the dispatcher, may wait for a permit.
     pub(super) fn new(permits: usize, shared: bool) -> Self {
         let bounds = PoolBounds { places: permits, extra: 0, waiting: 1, shared, least: 1 };
         Self { pool: Pool::new(bounds), closing: AtomicBool::new(false) }
@@ -36,14 +36,16 @@ impl Admission {
         self.pool.try_take(Owner::named(owner), 1).map_err(queue_full)
     }
 
-    /// Waits for a permit in the server's own turn. Returns `None` if another caller waits already.
+    /// Waits for a permit on behalf of the server. Returns `None` if another caller is already
+    /// waiting.
     pub(super) async fn admit_server(&self) -> Option<Admitted> {
         self.pool.take(Owner::SERVER).await.ok()
     }
 
-    /// Returns extra permits for a sweep, which already has one. It gets them only while the queue
-    /// is at most half full. The limit is two points per device: one runs while the next compiles
-    /// or waits. So a sweep never holds more than one queue slot per device.
+    /// Returns additional permits for a sweep, which already holds one. The sweep receives them
+    /// only while the queue is at most half full. A sweep holds at most two permits per device: one
+    /// point runs while the next compiles or waits. So a sweep never takes more than one place in
+    /// the queue per device.
     pub(super) fn more_lanes(&self, owner: &str, devices: usize) -> Vec<Admitted> {
         let most = 2 * devices;
         let mut lanes = Vec::new();

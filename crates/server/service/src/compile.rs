@@ -1,4 +1,4 @@
-//! Compilations and profile plans. They create no jobs, and nothing is stored.
+//! Compilations and profile plans. They create no jobs, and nothing about them is stored.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use warpgauge_executor::Executor;
 use warpgauge_report::{CompileResponse, ProfilePlan};
 use warpgauge_turns::Owner;
 
-/// Inspects kernels without running them, and creates no job.
+/// Compiles kernels and plans profiles, without running a kernel or creating a job.
 pub trait CompileService: Send + Sync {
-    /// Returns the cost of the requested profile: counters, passes and time. Nothing is run.
+    /// Returns the cost of the requested profile: counters, passes and time. No kernel runs.
     fn profile_plan<'a>(
         &'a self,
         request: EvaluateRequest,
@@ -38,7 +38,7 @@ pub(super) struct Compiler {
 }
 
 impl Compiler {
-    /// Creates a compiler on this executor. Compilations are admitted like evaluations.
+    /// Creates a compiler that uses this executor. Compilations need permits, like evaluations.
     pub(super) fn new(
         executor: Arc<dyn Executor>,
         admission: Arc<Admission>,

@@ -8,10 +8,11 @@ pub use warpgauge_executor::{ExecError, Problem, chain};
 use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_store::StoreError;
 
-/// Suggested wait before a retry after a quota was exceeded.
+/// Suggested waiting time before a retry, if a quota was exceeded.
 const QUOTA_RETRY: Duration = Duration::from_secs(5);
 
-/// Reasons why there is no report. A failure of the submitted kernel is a report, not an error.
+/// Reasons why an operation has no report. If the submitted kernel fails, there is a report, not an
+/// error.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ServiceError {
     /// An error of the executor, or an error of the service with the same cause.
@@ -20,11 +21,11 @@ pub enum ServiceError {
     /// No device is free and the queue is full.
     #[error("{}; try again in {} s", waiting_already(*.waiting, *.own), .retry_after.as_secs().max(1))]
     QueueFull {
-        /// Evaluations that are waiting.
+        /// Number of evaluations that are waiting.
         waiting: usize,
-        /// Whether all of them are the caller's, whose share of the queue is used up.
+        /// Whether all of them belong to the caller, which has then used up its share of the queue.
         own: bool,
-        /// Suggested wait before a retry.
+        /// Suggested waiting time before a retry.
         retry_after: Duration,
     },
     /// No such job.
@@ -35,7 +36,7 @@ pub enum ServiceError {
     QuotaExceeded {
         /// The quota that was exceeded, and its use.
         message: String,
-        /// Suggested wait before a retry.
+        /// Suggested waiting time before a retry.
         retry_after: Duration,
     },
     /// The idempotency key was used before with a different request.
@@ -50,7 +51,7 @@ pub enum ServiceError {
     /// The job was cancelled while its caller waited.
     #[error("job {job_id} was cancelled")]
     Cancelled { job_id: String },
-    /// The job ended without a report, some time ago or in another process.
+    /// The job ended without a report, either earlier or in another process.
     #[error("job {job_id} failed ({code}): {message}")]
     JobFailed {
         job_id: String,
@@ -78,10 +79,10 @@ pub enum ServiceError {
         /// Reason for the removal, with a remedy.
         reason: String,
     },
-    /// The request names something that does not exist or cannot be used.
+    /// The request refers to an object that does not exist or cannot be used.
     #[error("{path}: {error}")]
     Named {
-        /// Path of the field that names it.
+        /// Path of the field that refers to the object.
         path: String,
         error: Box<ServiceError>,
     },
@@ -91,7 +92,7 @@ pub enum ServiceError {
          /tensors/{{id}}/handle returns a new one"
     )]
     NoSuchLease(String),
-    /// The request conflicts with the existing state.
+    /// The request conflicts with the current state.
     #[error("{message}")]
     Conflict {
         /// Stable error code.
@@ -136,7 +137,8 @@ impl ServiceError {
         Self::Exec(ExecError::Invalid(problems))
     }
 
-    /// Returns the error for a machine that lacks something. The message names it, with a remedy.
+    /// Returns the error for a missing resource of this machine. The message names the resource and
+    /// a remedy.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::Exec(ExecError::Unavailable(message.into()))
     }
@@ -146,8 +148,8 @@ impl ServiceError {
         Self::Exec(ExecError::ShuttingDown)
     }
 
-    /// Returns whether this machine lacked something, so that a retry later or on another machine
-    /// may succeed.
+    /// Returns whether a resource of this machine was missing, so that a retry later or on another
+    /// machine may succeed.
     pub fn is_unavailable(&self) -> bool {
         matches!(self, Self::Exec(ExecError::Unavailable(_) | ExecError::RunnersLost(_)))
     }
@@ -177,8 +179,8 @@ pub(super) fn invalid(errors: Vec<ContractError>) -> ServiceError {
     warpgauge_executor::invalid(errors).into()
 }
 
-/// Logs the whole error chain under an id, and returns an error that contains only the id. For bugs
-/// and broken machines.
+/// Logs the complete error chain under an id, and returns an error that contains only this id. For
+/// bugs and broken machines.
 pub(super) fn internal(operation: &str, error: &(dyn Error + 'static)) -> ServiceError {
     warpgauge_executor::internal(operation, error).into()
 }
@@ -215,7 +217,7 @@ pub(super) fn refused(error: StoreError) -> ServiceError {
             tracing::error!(error = text, "the store failed");
             ServiceError::unavailable(error.for_callers())
         }
-        // The store is unreachable for now, and may recover.
+        // The store cannot be reached at present, and may recover.
         error if error.may_pass() => {
             let text = chain(&error);
             tracing::error!(error = text, "the store failed");

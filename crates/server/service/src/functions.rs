@@ -1,4 +1,4 @@
-//! Functions that callers send to be run. They create no jobs, and nothing is stored.
+//! Runs functions that callers send. Calls create no jobs, and nothing about them is stored.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub trait FunctionService: Send + Sync {
     /// Returns the devices on which functions can run.
     fn function_places(&self) -> FunctionPlaces;
 
-    /// Runs one call. Dropping the future stops the call.
+    /// Runs one function call. Dropping the future stops the call.
     fn call_function(&self, call: FunctionCall) -> ServiceFuture<'_, FunctionOutcome>;
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Functions {
 }
 
 impl Functions {
-    /// Creates the function service on this executor. Calls are admitted like evaluations.
+    /// Creates the function service on this executor. Calls need permits, like evaluations.
     pub(super) fn new(executor: Arc<dyn Executor>, admission: Arc<Admission>) -> Self {
         Self { executor, admission }
     }

@@ -1,5 +1,5 @@
-//! Matrices and shared tensors that requests name in place of data. The service copies them into a
-//! request when it arrives. So later uploads do not affect a job that waits. The main type is
+//! Matrices and shared tensors to which requests refer by name. The service copies them into a
+//! request when the request arrives, so later uploads do not affect a waiting job. The main type is
 //! [`NamedInputs`].
 
 use std::sync::Arc;
@@ -25,7 +25,8 @@ pub(super) struct NamedInputs {
 }
 
 impl NamedInputs {
-    /// Creates the inputs from these matrices and tensors, with at most `max_bytes` in one request.
+    /// Creates the inputs from these matrices and tensors. In one request they may take at most
+    /// `max_bytes`.
     pub(super) fn new(
         matrices: Arc<Matrices>,
         tensors: Arc<SharedTensors>,
@@ -34,17 +35,19 @@ impl NamedInputs {
         Arc::new(Self { matrices, tensors, max_bytes })
     }
 
-    /// Returns the maximum number of bytes of arrays that the inputs of one body may take, which is
-    /// the initial value of `left` below. The limit keeps a small body (a name, or compressed data)
+    /// Returns the maximum number of bytes that the arrays in one body may take. It is the initial
+    /// value of `left` below. The limit prevents a small body (with a name, or compressed data)
     /// from filling a disk.
     pub(super) fn max_bytes(&self) -> u64 {
         self.max_bytes
     }
 
     /// Returns the request with the content of its named matrices and shared tensors. `left` is the
-    /// number of bytes of arrays that the request may still take, as for compressed data.
+    /// number of bytes that the arrays of the request may still take. Decompressed data count too.
     ///
-    /// # Errors A matrix or a tensor does not exist, or does not suit the field that names it.
+    /// # Errors
+    ///
+    /// A matrix or a tensor does not exist, or does not fit the field that refers to it.
     pub(super) async fn with_named(
         &self,
         request: JobRequest,
@@ -81,7 +84,8 @@ impl NamedInputs {
         left: &mut u64,
         copies: Copies,
     ) -> Result<EvaluateRequest, ServiceError> {
-        // The vector of a product may be a tensor. The turn ends when the request is complete.
+        // The vector of a product may be a tensor. The permit is released when the request is
+        // complete.
         let (request, _turn) = self.tensors.with_tensors(request, owner, left, copies).await?;
         self.matrices.filled(request, owner, left).await
     }
@@ -97,7 +101,7 @@ impl NamedInputs {
         self.matrices.filled(request, owner, left).await
     }
 
-    /// Returns the compilation with its matrices. A compilation cannot name tensors.
+    /// Returns the compilation with its matrices. A compilation cannot refer to tensors.
     pub(super) async fn compilation_with(
         &self,
         request: CompileRequest,
@@ -113,8 +117,8 @@ impl NamedInputs {
         owner: &str,
         left: &mut u64,
     ) -> Result<GateRequest, ServiceError> {
-        // The request's author cannot change an older tree, so the gate judges the case without
-        // that baseline.
+        // The request's author cannot change an older source tree, so the gate judges the case
+        // without that baseline.
         let older = request.baseline_origin.as_ref().is_some_and(|origin| {
             matches!(origin.kind, BaselineKind::Git | BaselineKind::Directory)
         });
@@ -152,7 +156,8 @@ impl NamedInputs {
     }
 }
 
-/// Returns the matrices of a request, for its report. Each point of a sweep reports its own.
+/// Returns the matrices that a request uses, for its report. Each point of a sweep reports its
+/// matrices separately.
 pub(super) fn matrices_of(request: &JobRequest) -> Vec<MatrixUsed> {
     match request {
         JobRequest::Evaluate(request) | JobRequest::Execute(request) => request.matrices.clone(),
@@ -172,7 +177,7 @@ pub(super) fn matrices_of(request: &JobRequest) -> Vec<MatrixUsed> {
     }
 }
 
-/// Returns the warnings about fields that were ignored or completed when a request was read, for
+/// Returns the warnings about fields that were ignored or filled in when a request was read, for
 /// its report.
 pub(super) fn warnings_of(request: &JobRequest) -> Vec<RequestWarning> {
     match request {
@@ -182,7 +187,8 @@ pub(super) fn warnings_of(request: &JobRequest) -> Vec<RequestWarning> {
     }
 }
 
-/// Returns the tensors of a request, for its report. Each point of a sweep reports its own.
+/// Returns the tensors that a request uses, for its report. Each point of a sweep reports its
+/// tensors separately.
 pub(super) fn tensors_of(request: &JobRequest) -> Vec<TensorUsed> {
     match request {
         JobRequest::Evaluate(request) | JobRequest::Execute(request) => request.tensors.clone(),

@@ -24,22 +24,23 @@ use warpgauge_report::{DeviceReport, Tooling};
 use warpgauge_store::{STATES, Store};
 use warpgauge_telemetry::telemetry;
 
-/// The machine and the process of the service.
+/// Describes the machine and the process of the service.
 pub trait MachineService: Send + Sync {
     /// Returns the state of the machine and of the queue.
     fn status(&self) -> ServiceStatus;
 
-    /// Returns counters of the service. Its job counts cover the jobs that the caller may see.
+    /// Returns counters of the service. Counts of jobs include only the jobs that the caller may
+    /// see.
     fn statistics<'a>(&'a self, caller: &'a Caller) -> ServiceFuture<'a, ServiceStatistics>;
 
-    /// Returns the directory of the server's data, or `None` if the server has none. Responses to
-    /// callers do not show the directory.
+    /// Returns the directory of the server's data; `None` if the server has none. Answers to
+    /// callers do not contain the directory.
     fn data_dir(&self) -> Option<PathBuf> {
         None
     }
 
-    /// Returns the reasons why no evaluation can run now; empty if evaluations can run. Returns
-    /// within some seconds even if a check hangs.
+    /// Returns the reasons why no evaluation can run at present; empty if evaluations can run. The
+    /// call takes at most a few seconds, even if a check hangs.
     fn readiness(&self) -> BoxFuture<'_, Vec<Unready>>;
 
     /// Returns the capabilities of the machine's tools. They are probed once, and again if
@@ -54,9 +55,9 @@ pub struct ServiceStatus {
     pub version: String,
     /// Seconds since the service started.
     pub uptime_s: f64,
-    /// Devices that evaluations can run on.
+    /// Devices on which evaluations can run.
     pub devices: Vec<DeviceView>,
-    /// Evaluations waiting for a device.
+    /// Number of evaluations that wait for a device.
     pub queue_depth: usize,
     /// Maximum number of evaluations that may wait.
     pub queue_capacity: usize,
@@ -64,9 +65,10 @@ pub struct ServiceStatus {
     pub jobs_by_state: std::collections::BTreeMap<String, u64>,
     /// Mean age of the jobs that have not ended, seconds.
     pub average_job_age_s: f64,
-    /// Compilers found, one line each, e.g. `nvrtc 13.0.88 (/usr/local/cuda/lib64)`.
+    /// Compilers that were found, with version and path, e.g. `nvrtc 13.0.88
+    /// (/usr/local/cuda/lib64)`.
     pub compilers: Vec<String>,
-    /// Confinement of compile processes: `landlock enforced`, or the reason why they are not
+    /// How compile processes are confined: `landlock enforced`, or the reason why they are not
     /// confined.
     pub compile_sandbox: String,
 }
@@ -78,17 +80,18 @@ pub struct DeviceView {
     pub device: DeviceReport,
     /// State: `ready`, `busy`, `starting`, or `failed: REASON`.
     pub state: String,
-    /// Number of evaluations since the start.
+    /// Number of evaluations on this device since the start of the service.
     pub jobs_done: u64,
-    /// Number of workers that were replaced since the start, after crashes and timeouts.
+    /// Number of workers that were replaced since the start of the service, after crashes and
+    /// timeouts.
     pub restarts: u64,
-    /// Confinement of the workers by landlock and seccomp, or the reason why they are not confined.
-    /// Absent before the first worker.
+    /// How landlock and seccomp confine the workers, or the reason why the workers are not
+    /// confined. Absent before the first worker starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_sandbox: Option<String>,
 }
 
-/// The machine of an executor, and this process.
+/// Describes an executor's machine and this process.
 pub(super) struct Machine {
     store: Store,
     executor: Arc<dyn Executor>,
@@ -100,7 +103,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Creates a machine for this executor. Its uptime begins now.
+    /// Creates a description of the machine of this executor. The uptime counts from now.
     pub(super) fn new(
         config: &Config,
         store: Store,

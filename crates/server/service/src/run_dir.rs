@@ -1,4 +1,4 @@
-//! Private directories of processes, which are deleted when their processes end. The main type is
+//! Private directories of processes. Each is deleted when its process ends. The main type is
 //! [`RunDir`].
 
 use std::fs::File;
@@ -10,9 +10,9 @@ use rustix::fs::FlockOperation;
 /// Prefix of the names of run directories.
 const PREFIX: &str = "wg-";
 
-/// A directory that only this process uses, and that is deleted when this value is dropped. If the
-/// process is killed, the next process deletes the directory: the free lock shows that its owner
-/// has died.
+/// A directory that only this process uses. It is deleted when this value is dropped. If the
+/// process is killed, the next process deletes the directory: the lock is then free, which shows
+/// that its owner has died.
 pub(super) struct RunDir {
     path: PathBuf,
     lock_path: PathBuf,
@@ -20,7 +20,7 @@ pub(super) struct RunDir {
 }
 
 impl RunDir {
-    /// Creates a run directory in `parent`, and removes those of dead processes.
+    /// Creates a run directory in `parent`, and removes directories of dead processes.
     ///
     /// # Errors
     /// The directory cannot be created.
@@ -49,7 +49,7 @@ impl Drop for RunDir {
         if let Err(error) = std::fs::remove_dir_all(&self.path) {
             tracing::warn!(path = %self.path.display(), %error, "a run directory cannot be removed");
         }
-        // The lock file has only a few bytes; the next process removes it otherwise.
+        // The lock file has only a few bytes. If it cannot be removed, the next process removes it.
         let _ = std::fs::remove_file(&self.lock_path);
     }
 }
@@ -58,8 +58,8 @@ fn lock_of(parent: &Path, name: &str) -> PathBuf {
     parent.join(format!("{name}.lock"))
 }
 
-/// Removes directories of dead processes. A directory that cannot be removed remains for the next
-/// process.
+/// Removes directories of dead processes. If a directory cannot be removed, the next process tries
+/// again.
 fn remove_dead(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {

@@ -1,4 +1,4 @@
-//! The parts of the service.
+//! Groups the parts of the service.
 
 use std::sync::Arc;
 
@@ -11,26 +11,26 @@ use super::machine::MachineService;
 use super::matrices::MatrixService;
 use super::tensors::TensorService;
 
-/// The parts of the service, which the HTTP API and the local command line use. Clones share the
-/// parts.
+/// The parts of the service. The HTTP API and the local command line use them. Clones share the
+/// same parts.
 #[derive(Clone)]
 pub struct Services {
-    /// Accepts evaluations.
+    /// Accepts evaluations as jobs.
     pub evaluations: Arc<dyn EvaluationService>,
-    /// Accepted jobs.
+    /// Answers queries about accepted jobs.
     pub jobs: Arc<dyn JobService>,
-    /// Artifacts of jobs.
+    /// Returns artifacts of jobs.
     pub artifacts: Arc<dyn ArtifactService>,
-    /// Compilations and profile plans.
+    /// Compiles kernels and plans profiles.
     pub compiler: Arc<dyn CompileService>,
-    /// Suites, baselines and the history.
+    /// Runs suites, and stores baselines and the history.
     pub gate: Arc<dyn GateService>,
-    /// Sparse matrices.
+    /// Stores sparse matrices.
     pub matrices: Arc<dyn MatrixService>,
-    /// Shared tensors.
+    /// Stores shared tensors.
     pub tensors: Arc<dyn TensorService>,
-    /// Functions of callers.
+    /// Runs functions of callers.
     pub functions: Arc<dyn FunctionService>,
-    /// The machine and this process.
+    /// Describes the machine and this process.
     pub machine: Arc<dyn MachineService>,
 }

@@ -7,9 +7,9 @@ use warpgauge_store::{Durability, Quotas, StoreConfig};
 /// Role of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessRole {
-    /// A server: it claims jobs that wait in the store, including those of dead processes.
+    /// A server. It claims jobs that wait in the store, including those of dead processes.
     Server,
-    /// A single command: it runs only its own jobs.
+    /// A single command. It runs only the jobs that it created.
     Command,
 }
 
@@ -22,7 +22,8 @@ pub fn limits(config: &Config) -> ContractLimits {
         max_decoded_bytes: config.limits.max_decoded_bytes,
         max_matrix_bytes: match config.limits.max_matrix_bytes_per_key {
             0 => config.limits.max_decoded_bytes,
-            // A named matrix expands like compressed data, so the same limit applies.
+            // A named matrix can be much larger than its name, as with compressed data, so the same
+            // limit applies.
             bytes => bytes.min(config.limits.max_decoded_bytes),
         },
         max_sweep_points: config.limits.max_sweep_points,

@@ -1,4 +1,4 @@
-//! Counters of the service since its start.
+//! Counters of the service since it started.
 
 use warpgauge_job_views::{
     CompilationStatistics, DeviceStatistics, DeviceUse, Durations, JobCounts, ProfilingStatistics,
@@ -6,7 +6,7 @@ use warpgauge_job_views::{
 };
 use warpgauge_telemetry::{CacheResult, EndState, Observed, Stage, telemetry};
 
-/// Returns the statistics of this process. `jobs` are the counts of stored jobs, and `devices` are
+/// Returns the statistics of this process. `jobs` contains the counts of stored jobs, and `devices`
 /// the ordinals of all devices.
 pub(super) fn so_far(
     jobs: JobCounts,

@@ -1,5 +1,5 @@
-//! Artifacts of jobs, within a limit on their total size. The oldest are removed first. The main
-//! type is [`ArtifactStore`].
+//! Artifacts of jobs. Their total size is limited: the oldest are removed first. The main type is
+//! [`ArtifactStore`].
 
 use futures_util::future::BoxFuture;
 use sqlx::Row;
@@ -72,7 +72,8 @@ impl ArtifactStore {
         rows.iter().map(artifact_of).collect::<Result<_, _>>().map_err(failed)
     }
 
-    /// Returns an artifact of a job, without its content if that was removed for newer artifacts.
+    /// Returns an artifact of a job. Its content is missing if it was removed to make room for
+    /// newer artifacts.
     pub async fn get(&self, job: &str, name: &str) -> Result<Option<StoredArtifact>, StoreError> {
         let failed = self.access.reader.failed("read an artifact");
         let row = sqlx::query(
@@ -92,7 +93,7 @@ impl ArtifactStore {
     }
 }
 
-/// Write of an artifact. It returns the files of the artifacts that it removed.
+/// A write that stores an artifact. It returns the files of the artifacts that it removed.
 pub(super) struct PutArtifact {
     pub(super) job: String,
     pub(super) name: String,
@@ -106,7 +107,7 @@ pub(super) struct PutArtifact {
 
 /// Result of [`PutArtifact`].
 pub(super) struct Put {
-    /// Files that no row names any longer.
+    /// Files to which no row refers any longer.
     pub(super) files: Vec<String>,
 }
 
@@ -148,7 +149,7 @@ impl Write for PutArtifact {
 }
 
 impl PutArtifact {
-    /// Checks that the job exists and may have another artifact.
+    /// Checks that the job exists and has fewer than the maximum number of artifacts.
     async fn check(&self, batch: &mut Batch<'_>) -> Result<(), StoreError> {
         let failed = batch.failed("store an artifact");
         let row = sqlx::query(

@@ -1,5 +1,5 @@
-//! Baselines of the gate: versions under a name. One version is promoted for each device and
-//! method. The main type is [`BaselineStore`].
+//! Baselines of the gate. A name may have several versions; one version is promoted for each device
+//! and method. The main type is [`BaselineStore`].
 
 use futures_util::future::BoxFuture;
 use sqlx::Row;
@@ -53,7 +53,7 @@ impl BaselineStore {
         }
     }
 
-    /// Returns the promoted baseline of this owner, name and pin.
+    /// Returns the promoted baseline of an owner for a name and a pin (GPU model, driver, method).
     pub async fn promoted(
         &self,
         owner: &str,
@@ -116,7 +116,7 @@ impl BaselineStore {
     }
 }
 
-/// Write of a new baseline.
+/// A write that stores a new baseline.
 pub(super) struct PutBaseline {
     pub(super) id: String,
     pub(super) baseline: NewBaselineRow,
@@ -185,7 +185,7 @@ pub(super) enum Change {
     Delete,
 }
 
-/// Write that changes a baseline, if `owner` may see it.
+/// A write that changes a baseline, if the caller may see it.
 pub(super) struct ChangeBaseline {
     pub(super) id: String,
     pub(super) owner: Option<String>,

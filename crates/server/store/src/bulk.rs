@@ -17,7 +17,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// and save almost nothing.
 const LEVEL: i32 = -1;
 
-/// Maximum number of compressed pieces that wait to be written.
+/// Maximum number of compressed pieces that wait in memory for the disk.
 const PIECES_AHEAD: usize = 2;
 
 /// A part of a body. It is read once, while the body is written to its file.
@@ -25,11 +25,11 @@ pub trait Bulk: Debug + Send + Sync {
     /// Returns the size in bytes.
     fn bytes(&self) -> u64;
 
-    /// Returns the content, which a blocking thread reads.
+    /// Returns a reader of the content, for use on a blocking thread.
     fn reader(&self) -> Box<dyn Read + Send>;
 }
 
-/// A stored body, which a blocking thread reads.
+/// Reader of a stored body, for use on a blocking thread.
 pub struct RequestReader(Box<dyn Read + Send>);
 
 impl RequestReader {
@@ -52,7 +52,7 @@ impl Debug for RequestReader {
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// Compresses a head and the parts after it into a file. A failure leaves no file.
+/// Compresses a head and the parts after it into a file. If that fails, no file remains.
 pub(super) async fn put(
     files: &dyn ObjectStore,
     path: &Path,
@@ -98,7 +98,7 @@ fn pack(sender: mpsc::Sender<Vec<u8>>, head: &[u8], parts: &[Arc<dyn Bulk>]) -> 
     pieces.finish()?.flush()
 }
 
-/// Sends written bytes to a channel in pieces.
+/// A writer that sends the written bytes to a channel in pieces.
 struct Pieces {
     sender: mpsc::Sender<Vec<u8>>,
     piece: Vec<u8>,

@@ -9,7 +9,7 @@ use super::{CancelResult, JobError, JobState, StoreError};
 
 use warpgauge_model::ErrorCode;
 
-/// Write of a request to cancel a job.
+/// A write that cancels a job, or requests its cancellation.
 pub(super) struct CancelJob {
     pub(super) job: String,
     /// Owner of the job, or `None` for any owner.

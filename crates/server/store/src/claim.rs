@@ -1,4 +1,4 @@
-//! Claims the next job: fairly between owners, then by priority and age within one owner.
+//! Claims the next job. Owners take turns fairly; within one owner, priority and then age decide.
 //!
 //! The device time that an owner has used decides its turn (start-time fair queueing): the owner
 //! with the least time goes first. An owner that returns after a time without jobs starts with at
@@ -25,11 +25,11 @@ pub(super) struct Taken {
     pub(super) job: JobRow,
     pub(super) epoch: i64,
     pub(super) body: Body,
-    /// Lease, which requeues the job if the claimer leaves before it receives the job.
+    /// Lease that requeues the job if the claimer leaves before it receives the job.
     pub(super) lease: Option<super::JobLease>,
 }
 
-/// A waiting claim.
+/// A claim that waits for the writer.
 pub(super) struct Claiming {
     pub(super) reply: oneshot::Sender<Result<Option<Taken>, StoreError>>,
     /// Creates the lease of the claimed job.
@@ -38,10 +38,10 @@ pub(super) struct Claiming {
     pub(super) not_of: Vec<String>,
 }
 
-/// Claims that one transaction serves.
+/// Claims that are handled in one transaction.
 pub(super) struct Claims {
     claims: Vec<Claiming>,
-    /// The job of each claim, if any.
+    /// For each claim, the job that it received, if any.
     taken: Vec<Option<Taken>>,
 }
 
@@ -92,7 +92,7 @@ struct Candidate {
     served: i64,
 }
 
-/// Waiting jobs that this process may take.
+/// Selects the waiting jobs that this process may take.
 enum Choice {
     /// All jobs: no waiting job has requirements.
     Plain,
@@ -150,9 +150,9 @@ async fn take_for(
     }
 }
 
-/// Returns the statement that finds an owner's next job whose `requires` matches `which`. It takes
-/// one step down the index, independent of the number of waiting jobs. The order must be that of
-/// the index; otherwise PostgreSQL does not use the index.
+/// Returns the SQL statement that finds an owner's next job whose `requires` matches `which`. The
+/// statement takes one step down the index, independent of the number of waiting jobs. Its order
+/// must be that of the index; otherwise PostgreSQL does not use the index.
 fn next_of(owner: &str, columns: &str, which: &str, on_postgres: bool) -> String {
     let indexed = indexed("jobs_waiting", on_postgres);
     format!(
@@ -162,15 +162,15 @@ fn next_of(owner: &str, columns: &str, which: &str, on_postgres: bool) -> String
     )
 }
 
-/// Returns the clause that names the index for SQLite. SQLite has no statistics on waiting jobs,
-/// and scanned all of them through another index. A statement that cannot use the named index
-/// fails.
+/// Returns the clause that names the index for SQLite. SQLite has no statistics on waiting jobs;
+/// without the clause it scans all of them through another index. A statement that cannot use the
+/// named index fails.
 fn indexed(name: &str, on_postgres: bool) -> String {
     if on_postgres { String::new() } else { format!(" INDEXED BY {name}") }
 }
 
-/// Reads the distinct requirements of waiting jobs. Each takes one step down the index, independent
-/// of the number of jobs with it.
+/// Reads the distinct requirements of waiting jobs. Each requirement takes one step down the index,
+/// independent of the number of jobs that have it.
 async fn choice(batch: &mut Batch<'_>) -> Result<Choice, StoreError> {
     let on_postgres = batch.is_postgres();
     let indexed = indexed("jobs_requiring", on_postgres);
@@ -201,7 +201,7 @@ async fn choice(batch: &mut Batch<'_>) -> Result<Choice, StoreError> {
     Ok(Choice::These(found))
 }
 
-/// Returns the owners that may have a turn, the least served first.
+/// Returns the owners that may have a turn, sorted by the device time that they have used.
 async fn candidates(
     wanted: usize,
     choice: &Choice,
@@ -260,7 +260,7 @@ async fn take_from(
             None => return Ok(None),
         },
     };
-    // A job that another process is claiming is skipped, without waiting for it.
+    // A job that another process is claiming is skipped, so that this claim does not wait.
     let on_postgres = batch.is_postgres();
     let skip = if on_postgres { " FOR UPDATE SKIP LOCKED" } else { "" };
     let which = if requires.is_some() { "= $4" } else { "IS NULL" };
@@ -289,8 +289,8 @@ async fn take_from(
     Ok(Some(Taken { job, epoch, body, lease: None }))
 }
 
-/// Returns the requirements of an owner's next job, among jobs without requirements and jobs with
-/// one of `these`. The outer `None` means that there is no such job.
+/// Returns the requirements of an owner's next job that has no requirements or one of `these`. The
+/// outer `None` means that there is no such job.
 async fn first_of(
     owner: &str,
     these: &[String],

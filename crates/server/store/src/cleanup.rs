@@ -1,4 +1,4 @@
-//! Removes rows beyond the retention limits, and files that no row names. The main type is
+//! Removes rows beyond the retention limits, and files to which no row refers. The main type is
 //! [`Cleaner`].
 
 use std::collections::HashSet;
@@ -12,15 +12,15 @@ use super::access::Access;
 use super::retention::{CHUNK, PAGES, Shrink, TakeDown, Tidy};
 use super::{CleanupCounts, Retention, StoreError, Visibility};
 
-/// Minimum age of a file that is removed because no row names it. A file and its row are written in
-/// far less time.
+/// Minimum age at which a file without a row is removed. Writing a file and its row takes far less
+/// time.
 const LEFTOVER_AGE: Duration = Duration::from_secs(3_600);
 
 /// Maximum number of transactions with which one clean-up shrinks the file, by at most 16 MB in
 /// total. The next clean-up continues.
 const SHRINK_STEPS: u32 = 20;
 
-/// Removes jobs, points and files that exceed the retention limits.
+/// Removes jobs, points of the history and files that exceed the retention limits.
 pub struct Cleaner {
     pub(super) access: Access,
 }
@@ -94,7 +94,7 @@ impl Cleaner {
         Ok((ended.map(|state| counts.of(*state)).sum(), u64::try_from(bytes).unwrap_or(0)))
     }
 
-    /// Removes files that no row names. A crash may leave a file without its row.
+    /// Removes files to which no row refers. A crash may leave a file without its row.
     pub(super) async fn remove_leftovers(&self, older_than: Duration) -> Result<u64, StoreError> {
         let failed = |error: object_store::Error| StoreError::file("list", "objects", error.into());
         let mut removed = self.access.objects.remove_unfinished(older_than).await?;
@@ -115,7 +115,7 @@ impl Cleaner {
         Ok(removed)
     }
 
-    /// Returns whether a row names a file.
+    /// Returns whether a row refers to a file.
     async fn named(&self, key: &str) -> Result<bool, StoreError> {
         let failed = self.access.reader.failed("find the row of a file");
         let parts: Vec<&str> = key.split('/').collect();

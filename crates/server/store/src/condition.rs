@@ -1,4 +1,4 @@
-//! Checks whether the database is still the file that was opened.
+//! Checks whether the database file is still the one that was opened.
 //!
 //! A SQLite file that is deleted or moved still accepts writes. They are lost, because the next
 //! process opens the file at the original path. So the path is checked before a transaction begins
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::StoreError;
 
-/// The file that was at a path when it was opened.
+/// Identity of the file that was at a path when it was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OpenedFile {
     path: PathBuf,
@@ -24,10 +24,10 @@ impl OpenedFile {
         Ok(Self { path: path.to_owned(), device: found.dev(), inode: found.ino() })
     }
 
-    /// Checks whether the file at the path is still this one.
+    /// Checks whether the file at the path is still the opened one.
     ///
     /// # Errors
-    /// `Gone`, with a description of what happened to the file.
+    /// Returns `Gone`, with a description of what happened to the file.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let what = match Self::at(&self.path) {
             Ok(found) if found == *self => return Ok(()),

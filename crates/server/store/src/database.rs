@@ -11,11 +11,11 @@ use sqlx::{AnyConnection, AnyPool, ConnectOptions, Connection, Executor};
 use super::StoreError;
 use super::condition::OpenedFile;
 
-/// Maximum number of connections for reading. One further connection writes.
+/// Maximum number of connections for reading. One additional connection writes.
 const READERS: u32 = 4;
 
-/// Returns the timeout for a connection. It is short for PostgreSQL, because an unreachable server
-/// does not answer.
+/// Returns the time limit for obtaining a connection. It is short for PostgreSQL, because an
+/// unreachable server does not answer.
 fn acquiring(backend: Backend) -> Duration {
     match backend {
         Backend::Postgres => Duration::from_secs(3),
@@ -23,10 +23,10 @@ fn acquiring(backend: Backend) -> Duration {
     }
 }
 
-/// Timeout for a database that other processes have locked, milliseconds.
+/// Time limit for waiting while other processes lock the database, milliseconds.
 const BUSY_TIMEOUT_MS: u64 = 10_000;
 
-/// Failures that accepted data survives.
+/// Failures after which committed data is still present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// Data survives the end of any process. A power loss may lose the most recent writes.
@@ -50,7 +50,7 @@ pub(super) struct Database {
     pub(super) place: String,
     url: String,
     durability: Durability,
-    /// The file that was opened. `None` for a server, or before opening.
+    /// The file that was opened. `None` for a database server, and before opening.
     pub(super) file: Option<OpenedFile>,
 }
 
@@ -83,8 +83,8 @@ impl Database {
         Ok(Self { backend: Backend::Postgres, place, url, durability, file: None })
     }
 
-    /// Opens the file. If it is missing, creates it with access for this user only. Later
-    /// connections never create a file in its place.
+    /// Opens the database file. If it is missing, creates it with access for this user only.
+    /// Connections that are opened later never create a file in its place.
     pub(super) fn settle(&mut self) -> Result<(), StoreError> {
         if self.backend == Backend::Postgres {
             return Ok(());
@@ -168,8 +168,9 @@ impl Database {
         let options = match backend {
             Backend::Postgres => self.options()?,
             Backend::Sqlite => {
-                // If the log is empty or missing, the file is complete. Opened as immutable, it
-                // needs no files beside it, which another user might not be able to write.
+                // If the log is empty or missing, the file is complete. A file that is opened as
+                // immutable needs no other files beside it, which another user might be unable to
+                // write.
                 let log = Path::new(&self.place).with_extension("db-wal");
                 let quiet = log.metadata().map_or(true, |log| log.len() == 0);
                 let options = SqliteConnectOptions::new().filename(&self.place);
@@ -207,8 +208,8 @@ impl Database {
     /// Returns the statement that begins a writing transaction.
     pub(super) fn begin(&self) -> &'static str {
         match self.backend {
-            // This takes the write lock at once. A later upgrade of the lock could fail if another
-            // process wrote in between.
+            // This takes the write lock at once. If the lock were upgraded later, the upgrade could
+            // fail because another process wrote in between.
             Backend::Sqlite => "BEGIN IMMEDIATE",
             Backend::Postgres => "BEGIN",
         }
@@ -243,8 +244,8 @@ async fn prepare(
             connection.execute(sqlx::raw_sql("PRAGMA auto_vacuum = INCREMENTAL")).await?;
             connection.execute(sqlx::raw_sql("PRAGMA journal_mode = WAL")).await?;
             connection.execute(sqlx::raw_sql("PRAGMA journal_size_limit = 67108864")).await?;
-            // The module `log` checkpoints beside the writer. This setting limits the log if that
-            // is too slow.
+            // The module `log` checkpoints in a separate task. This setting limits the log if that
+            // task is too slow.
             connection.execute(sqlx::raw_sql("PRAGMA wal_autocheckpoint = 16384")).await?;
             let synchronous = match durability {
                 Durability::Process => "PRAGMA synchronous = NORMAL",
@@ -261,7 +262,7 @@ async fn prepare(
     Ok(())
 }
 
-/// Returns a URL for messages: user, host and name without the password.
+/// Returns the URL for use in messages: user, host and database name, without the password.
 fn without_password(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let rest = rest.split(['?', '#']).next().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Webhooks that announce the ends of jobs. The transaction that ends a job enters its webhook, so
-//! each end is announced. The row remains until the webhook is delivered or given up. The main type
-//! is [`DeliveryQueue`].
+//! Webhooks that announce the ends of jobs. The transaction that ends a job also stores its
+//! webhook, so each end is announced. The row remains until the webhook is delivered or given up.
+//! The main type is [`DeliveryQueue`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,11 +15,11 @@ use super::read::Reader;
 use super::writer::{Batch, Write, Writer};
 use super::{Delivery, DeliveryOutcome, StoreError};
 
-/// Time for which a process owns a taken delivery, microseconds. Afterwards another process may
-/// take it.
+/// Time for which a process owns a delivery that it took, microseconds. Afterwards another process
+/// may take it.
 const TAKEN_FOR: i64 = 60_000_000;
 
-/// Wakes the delivery task when a transaction with a new webhook has committed. If it woke earlier,
+/// Wakes the delivery task when a transaction with a new webhook has committed. Before the commit,
 /// the task would find nothing.
 #[derive(Debug, Default)]
 pub(super) struct Bell {
@@ -30,7 +30,7 @@ pub(super) struct Bell {
 }
 
 impl Bell {
-    /// Records a commit, and wakes the task if the transaction entered a webhook.
+    /// Records a commit. Wakes the task if the transaction stored a webhook.
     pub(super) fn committed(&self) {
         if self.entered.swap(false, Ordering::AcqRel) {
             self.rung.notify_one();
@@ -67,8 +67,8 @@ impl DeliveryQueue {
         Ok(next.map(wait))
     }
 
-    /// Waits until a job with a webhook has ended in this process since the last call. Entries of
-    /// other processes and retries do not end the wait: see [`Self::next_due`].
+    /// Waits until a job with a webhook has ended in this process since the last call. Webhooks of
+    /// other processes, and retries, do not end the wait: see [`Self::next_due`].
     pub async fn wait(&self) {
         self.bell.heard().await;
     }
@@ -78,19 +78,19 @@ impl DeliveryQueue {
         self.bell.looks.load(Ordering::SeqCst)
     }
 
-    /// Takes webhooks that are due. This process owns each for a minute; afterwards it is due
-    /// again.
+    /// Takes webhooks that are due. Each belongs to this process for a minute. If its result is not
+    /// stored by then, it is due again.
     pub async fn take_due(&self, limit: usize) -> Result<Vec<Delivery>, StoreError> {
         self.writer.write(TakeDue { limit }).await
     }
 
-    /// Writes the result of a delivery.
+    /// Stores the result of a delivery.
     pub async fn settle(&self, job: &str, outcome: DeliveryOutcome) -> Result<(), StoreError> {
         self.writer.write(Settle { job: job.to_owned(), outcome }).await
     }
 }
 
-/// Enters a webhook.
+/// Stores a webhook for delivery.
 pub(super) async fn enter(job: &str, url: &str, batch: &mut Batch<'_>) -> Result<(), StoreError> {
     let entered = sqlx::query(
         "INSERT INTO deliveries (job_id, url, state, attempts, next_at) \
@@ -106,7 +106,7 @@ pub(super) async fn enter(job: &str, url: &str, batch: &mut Batch<'_>) -> Result
     Ok(())
 }
 
-/// Write that takes due webhooks.
+/// A write that takes due webhooks.
 pub(super) struct TakeDue {
     pub(super) limit: usize,
 }
@@ -146,7 +146,7 @@ impl Write for TakeDue {
     }
 }
 
-/// Write of a delivery's result.
+/// A write that stores the result of a delivery.
 pub(super) struct Settle {
     pub(super) job: String,
     pub(super) outcome: DeliveryOutcome,

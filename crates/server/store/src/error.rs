@@ -23,7 +23,7 @@ pub enum StoreError {
         place: String,
         source: sqlx::Error,
     },
-    /// The URL is not that of a supported database.
+    /// The URL does not name a supported database.
     #[error("storage.database_url is not usable: {reason}")]
     BadUrl {
         /// The problem, without passwords.
@@ -40,7 +40,7 @@ pub enum StoreError {
         /// The highest version that this program supports.
         known: i64,
     },
-    /// An older program wrote the database, and a reader does not migrate it.
+    /// An older program wrote the database. Read-only access does not migrate it.
     #[error(
         "the database {place} has version {found}, but this program reads version {known}; `warpgauge \
          serve`, or any evaluation on this machine, updates it"
@@ -57,7 +57,7 @@ pub enum StoreError {
          storage.data_dir or storage.database_url"
     )]
     Foreign { place: String },
-    /// The database file is no longer at the path where it was opened.
+    /// The database file is no longer at the path at which it was opened.
     #[error(
         "the database {place} was {what} while this program used it, so nothing can be stored: move it \
          back to its place, or restart the server with the present file"
@@ -119,7 +119,7 @@ pub enum StoreError {
         key: String,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A row contains a value that no version of the program writes.
+    /// A row contains a value that this program never writes.
     #[error("the database {place} contains {what}, which this program did not write")]
     Odd {
         place: String,
@@ -288,7 +288,7 @@ impl StoreError {
     }
 }
 
-/// Returns whether the connection failed, not the statement.
+/// Returns whether the connection failed, as opposed to the statement.
 pub(super) fn lost_connection(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed | sqlx::Error::Protocol(_) => true,
@@ -308,7 +308,7 @@ fn is_postgres(error: &sqlx::Error) -> bool {
         .is_some_and(|error| error.try_downcast_ref::<sqlx::postgres::PgDatabaseError>().is_some())
 }
 
-/// Returns the kind of the I/O error at the end of the chain.
+/// Returns the kind of the I/O error at the end of the chain of causes.
 fn io_kind(error: &(dyn std::error::Error + 'static)) -> Option<std::io::ErrorKind> {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -320,7 +320,7 @@ fn io_kind(error: &(dyn std::error::Error + 'static)) -> Option<std::io::ErrorKi
     None
 }
 
-/// Formats an error with its sources, for a log.
+/// Formats an error and its causes for a log.
 pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

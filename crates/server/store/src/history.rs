@@ -46,7 +46,7 @@ pub(super) fn check(point: &HistoryRow) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Write that appends points.
+/// A write that appends points to the history.
 pub(super) struct Append {
     points: Vec<(String, HistoryRow)>,
 }
@@ -58,8 +58,8 @@ impl Append {
         Self { points: points.into_iter().map(named).collect() }
     }
 
-    /// Appends the points that pass the check. The others are only logged, because they must not
-    /// fail the write of a job's end.
+    /// Appends the points that pass the check. The others are only logged, because an invalid point
+    /// must not prevent a job's end from being stored.
     pub(super) fn what_fits(mut points: Vec<HistoryRow>) -> Self {
         points.retain(|point| match check(point) {
             Ok(()) => true,
@@ -135,7 +135,8 @@ async fn insert(id: &str, point: &HistoryRow, batch: &mut Batch<'_>) -> Result<b
     Ok(inserted.map_err(failed)?.rows_affected() > 0)
 }
 
-/// Removes the oldest points beyond `keep`, but at most `most`. Returns their number.
+/// Removes the oldest points, so that `keep` remain, but at most `most` of them. Returns the number
+/// of removed points.
 pub(super) async fn take_down(
     keep: u64,
     most: u64,
@@ -213,7 +214,7 @@ impl Reader {
         Ok(PointPage { points: points.map_err(&failed)?, next: last.map_err(failed)? })
     }
 
-    /// Lists the series sorted by name, starting after `after`.
+    /// Lists the series, sorted by name. The list starts after `after`.
     pub(super) async fn all_series(
         &self,
         owner: Option<&str>,

@@ -1,9 +1,9 @@
-//! Identifies this process among those that use the database, and detects the end of other
-//! processes on this machine.
+//! Identifies this process among those that use the database. Detects the end of other processes on
+//! this machine.
 //!
-//! Each process holds a lock on a file while it lives, however it ends. So processes that share a
-//! data directory detect each other's end at once. The end of a process on another machine shows
-//! only by an expired lease. The main type is [`Presence`].
+//! Each process holds a lock on a file until it ends, for whatever reason. So processes that share
+//! a data directory detect each other's end at once. The end of a process on another machine is
+//! detected only when its lease expires. The main type is [`Presence`].
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use rustix::fs::FlockOperation;
 
 use super::StoreError;
 
-/// Presence of a process. It ends when this value is dropped or the process is killed.
+/// Registration of a live process. It ends when this value is dropped or the process is killed.
 #[derive(Debug)]
 pub(super) struct Presence {
     instance: String,
@@ -24,7 +24,7 @@ pub(super) struct Presence {
 }
 
 impl Presence {
-    /// Enters this process under a new name.
+    /// Registers this process under a new name.
     pub(super) fn enter(data_dir: &Path) -> Result<Self, StoreError> {
         let directory = data_dir.join("instances");
         let failed = |operation, path: &Path| {
@@ -46,13 +46,13 @@ impl Presence {
         &self.instance
     }
 
-    /// Returns an id of the machine's boot and the data directory. Processes with the same value
-    /// can check each other's locks.
+    /// Returns an identifier of the machine's boot and the data directory. Processes that return
+    /// the same value can check each other's locks.
     pub(super) fn machine(&self) -> &str {
         &self.machine
     }
 
-    /// Returns whether the process with this name, which uses this data directory, has ended.
+    /// Returns whether the process of this name has ended. It must use this data directory.
     pub(super) fn is_gone(&self, instance: &str) -> bool {
         if uuid::Uuid::parse_str(instance).is_err() {
             return false;
@@ -88,7 +88,7 @@ fn lock_path(directory: &Path, instance: &str) -> PathBuf {
     directory.join(format!("{instance}.lock"))
 }
 
-/// Returns the id of this machine's boot and of this data directory.
+/// Returns an identifier of this machine's boot and of this data directory.
 fn machine(directory: &Path) -> std::io::Result<String> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let path = directory.join("directory-id");

@@ -39,9 +39,9 @@ pub struct Delivery {
 pub enum DeliveryOutcome {
     /// The receiver accepted the message.
     Delivered,
-    /// The attempt failed, for this reason. It is retried at this time.
+    /// The attempt failed for this reason, and is retried at this time.
     RetryAt(SystemTime, String),
-    /// The attempt failed, for this reason, and is not retried.
+    /// The attempt failed for this reason, and is not retried.
     GivenUp(String),
 }
 
@@ -147,7 +147,7 @@ pub struct StoredBaseline {
     pub body: Vec<u8>,
 }
 
-/// Limits of retention. Jobs that have not ended are always kept.
+/// Limits of retention. Jobs that have not ended are never removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Retention {
     /// Maximum age of ended jobs; `None` means no limit.
@@ -169,7 +169,7 @@ pub struct CleanupCounts {
     pub bytes: u64,
     /// Number of points of the history.
     pub points: u64,
-    /// Number of files that no row named.
+    /// Number of files to which no row referred.
     pub files: u64,
     /// Number of empty pages of the SQLite file that were returned to the file system.
     pub pages: u64,

@@ -52,7 +52,7 @@ impl JobLease {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Advances to the next state, if the transition is allowed. Returns the write that stores the
+    /// Checks that the transition to the next state is allowed. Returns the write that stores the
     /// state.
     pub(super) fn step(&self, to: JobState) -> Result<Advance, StoreError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,8 +85,8 @@ impl Drop for JobLease {
     }
 }
 
-/// Requeues jobs whose leases were dropped while writes failed, for example on a full disk. This
-/// process still holds the jobs, but no task works on them.
+/// Requeues jobs whose leases were dropped while writes failed, for example because the disk was
+/// full. In the database this process still holds the jobs, but no task works on them.
 pub(super) fn give_back_again(writer: &Writer, held: &Held) {
     let mut dropped = locked(&writer.dropped);
     let held = locked(held);
@@ -106,7 +106,7 @@ impl LeaseMaker {
     }
 }
 
-/// Write of a transition between two states in which the job has not ended.
+/// A write that moves a job from one state to another, neither of which ends it.
 pub(super) struct Advance {
     job: String,
     epoch: i64,
@@ -142,7 +142,7 @@ impl Write for Advance {
     }
 }
 
-/// The columns of a job's row that its holder needs.
+/// The columns of a job's row that the holder of its lease needs.
 pub(super) struct HeldRow {
     pub(super) owner: String,
     pub(super) state: JobState,
@@ -201,12 +201,12 @@ pub(super) struct PackedReport {
     pub(super) bytes: i64,
 }
 
-/// Write of a job's end with its report.
+/// A write that ends a job and stores its report.
 pub(super) struct Finish {
     pub(super) job: String,
     pub(super) epoch: i64,
-    /// State that the holder has reached. The row may lag behind, because a failed transition is
-    /// not retried.
+    /// State that the holder has reached. The state in the row may be an earlier one, because a
+    /// failed transition is not retried.
     pub(super) from: JobState,
     pub(super) state: JobState,
     pub(super) error: Option<JobError>,
@@ -268,7 +268,7 @@ async fn insert_report(
     insert.map(drop).map_err(batch.failed("store a report"))
 }
 
-/// Writes the end of a job, for any holder.
+/// Ends a job, regardless of its holder.
 pub(super) async fn end(
     job: &str,
     row: &HeldRow,
@@ -304,13 +304,13 @@ pub(super) async fn end(
     }
 }
 
-/// Write that requeues a job.
+/// A write that requeues a job.
 pub(super) struct GiveBack {
     pub(super) job: String,
     pub(super) epoch: i64,
-    /// Whether the attempt counts. It does not count if the job never really started.
+    /// Whether the attempt counts. It does not count if the job did not really start.
     pub(super) counts: bool,
-    /// Reason, which is shown while the job waits.
+    /// Reason that callers see while the job waits.
     pub(super) why: Option<String>,
 }
 

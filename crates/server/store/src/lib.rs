@@ -1,9 +1,9 @@
-//! Jobs that outlive the process: rows, files and transactions. This crate contains the only SQL of
-//! the program.
+//! Stores jobs so that they outlive the process: rows, files and transactions. This crate contains
+//! all SQL of the program.
 //!
-//! The store does not know HTTP, stages or requests; it stores bytes, states and numbers. One code
-//! path serves SQLite (a file in the data directory) and PostgreSQL. The statements differ only
-//! where PostgreSQL must lock rows. docs/store.md explains the design.
+//! The store knows nothing of HTTP, stages or requests; it stores bytes, states and numbers. One
+//! code path serves SQLite (a file in the data directory) and PostgreSQL. The statements differ
+//! only where PostgreSQL must lock rows. docs/store.md explains the design.
 //!
 //! - Callers open a [`Store`]. It has a part for each kind of data: [`JobQueue`], [`JobReader`],
 //!   [`ArtifactStore`], [`BaselineStore`], [`MatrixStore`], [`DeliveryQueue`]; and [`Membership`],
@@ -11,8 +11,8 @@
 //! - [`JobLease`] is the right to work on a job.
 //! - One task per process (`writer`) performs all writes, and commits waiting ones as a group.
 //! - [`may_follow`] is the only table of allowed transitions.
-//! - An accepted job ends: the holder of its lease ends it, or counts as dead, and then the job is
-//!   queued again. Only the current holder of the lease can end the job, so it ends once.
+//! - An accepted job always ends. The holder of its lease ends it. If the holder counts as dead,
+//!   the job is requeued. Only the current holder of the lease can end the job, so it ends once.
 
 #![forbid(unsafe_code)]
 

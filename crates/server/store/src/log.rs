@@ -1,5 +1,5 @@
-//! Checkpoints SQLite's log into the database file beside the writer. A checkpoint waits for the
-//! disk, which would delay the writer. The main type is [`LogKeeper`].
+//! Checkpoints SQLite's log into the database file, in a task separate from the writer. A
+//! checkpoint waits for the disk, which would delay the writer. The main type is [`LogKeeper`].
 //!
 //! During a checkpoint the writer cannot add to the log. So checkpoints are small and follow the
 //! log's growth.
@@ -18,14 +18,14 @@ use super::database::Database;
 /// Number of writes per checkpoint. Each write has some 10 kB.
 const STEP: u64 = 128;
 
-/// Time after the first write at which a smaller number of writes is checkpointed.
+/// Time after the first write at which a checkpoint is made even if there are fewer writes.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Minimum pause between checkpoints.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Factor between the duration of a checkpoint and the pause after it, which is at most
-/// [`PATIENCE`]. A checkpoint takes processors and the disk from the writer.
+/// Ratio of the pause after a checkpoint to the checkpoint's duration. The pause is at most
+/// [`PATIENCE`]. A checkpoint takes processor and disk time from the writer.
 const REST: u32 = 4;
 
 /// Counts writes since the last checkpoint.
@@ -97,7 +97,7 @@ async fn keep(database: &Database, written: &Written, mut stopped: oneshot::Rece
     }
 }
 
-/// Waits until there are enough writes for a checkpoint, or until the time for a smaller one.
+/// Waits until there are enough writes for a checkpoint, or until a smaller checkpoint is due.
 async fn worth_a_step(written: &Written, folded: u64, pause: Duration) {
     while written.count() == folded {
         written.more.notified().await;
@@ -111,8 +111,8 @@ async fn worth_a_step(written: &Written, folded: u64, pause: Duration) {
     }
 }
 
-/// Checkpoints as much as is possible without waiting for readers. Returns the connection on
-/// success.
+/// Checkpoints as much of the log as is possible without waiting for readers. Returns the
+/// connection on success.
 async fn fold(database: &Database, kept: Option<AnyConnection>) -> Option<AnyConnection> {
     let mut connection = match kept {
         Some(connection) => connection,

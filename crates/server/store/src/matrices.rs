@@ -1,4 +1,5 @@
-//! Uploaded sparse matrices, each under a name of its owner. The main type is [`MatrixStore`].
+//! Uploaded sparse matrices. Each has a name that is unique for its owner. The main type is
+//! [`MatrixStore`].
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -49,8 +50,8 @@ pub struct MatrixStore {
 }
 
 impl MatrixStore {
-    /// Stores a matrix. It replaces the owner's matrix with the same name; open readers of the
-    /// replaced matrix continue to its end.
+    /// Stores a matrix. It replaces the owner's matrix of the same name. Open readers of the
+    /// replaced matrix can still read it to its end.
     ///
     /// # Errors
     /// [`StoreError::Full`] if the owner has reached its quota. In that case nothing is stored or
@@ -142,7 +143,7 @@ fn matrix_of(row: &AnyRow) -> Result<MatrixRow, sqlx::Error> {
     })
 }
 
-/// Write that stores the row of a matrix whose file exists. Returns the file of the replaced
+/// A write that stores the row of a matrix whose file exists. It returns the file of the replaced
 /// matrix.
 struct PutMatrix {
     matrix: NewMatrix,
@@ -225,7 +226,7 @@ async fn object_of(
     row.map(|row| row.try_get(0)).transpose().map_err(failed)
 }
 
-/// Write that removes a matrix. Returns its file.
+/// A write that removes a matrix. It returns the matrix's file.
 struct DeleteMatrix {
     owner: String,
     name: String,

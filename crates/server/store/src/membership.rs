@@ -1,5 +1,5 @@
-//! This process among those that use the database: its heartbeats, its capabilities, and the
-//! recovery of jobs of dead processes. The main type is [`Membership`].
+//! Membership of this process in the set of processes that use the database: its heartbeats, its
+//! capabilities, and the recovery of jobs of dead processes. The main type is [`Membership`].
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct Membership {
     pub(super) reader: Reader,
     pub(super) writer: Writer,
     pub(super) presence: Arc<Presence>,
-    /// Wakes claimers when jobs begin to wait.
+    /// Wakes waiting claims when a job becomes available.
     pub(super) work: Arc<Notify>,
     pub(super) held: Held,
     pub(super) offered: Offered,
@@ -40,7 +40,7 @@ impl Membership {
         Ok(told)
     }
 
-    /// Requeues the jobs of dead processes.
+    /// Requeues the jobs of dead processes, and jobs whose lease this process lost.
     pub async fn requeue_expired(&self) -> Result<Requeued, StoreError> {
         let presence = Arc::clone(&self.presence);
         self.writer.write(Recover { presence }).await

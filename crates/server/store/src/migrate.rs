@@ -5,7 +5,7 @@ use sqlx::{AnyConnection, Connection, Executor, Row};
 use super::StoreError;
 use super::database::{Backend, Database};
 
-/// One step: its name, and its statements for each kind of database.
+/// One migration step: its name, and its statements for each kind of database.
 struct Migration {
     name: &'static str,
     sqlite: &'static str,
@@ -152,7 +152,7 @@ async fn found_version(connection: &mut AnyConnection, place: &str) -> Result<i6
     if found == 0 { Err(foreign()) } else { Ok(found) }
 }
 
-/// Returns whether a statement names a column that the table does not have.
+/// Returns whether the error is that a statement names a column that its table does not have.
 fn has_no_such_column(error: &sqlx::Error) -> bool {
     let Some(error) = error.as_database_error() else { return false };
     // PostgreSQL has a code for this error, SQLite only a message.

@@ -1,8 +1,8 @@
 //! Stores bodies: small ones in their row, large ones as files beside the database. The main type
 //! is [`Objects`].
 //!
-//! A file is written before the row that names it, and removed after that row is deleted. A crash
-//! in between leaves a file that no row names, which the clean-up removes.
+//! A file is written before the row that refers to it, and removed after that row is deleted. A
+//! crash in between leaves a file without a row, which the clean-up removes.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -28,10 +28,10 @@ const MIN_COMPRESSED: usize = 512;
 /// blocking thread.
 const QUICK_BYTES: usize = 64 << 10;
 
-/// Maximum size of a decompressed body, bytes: the largest request, with a reserve for encodings.
+/// Maximum size of a decompressed body, bytes: the largest request, with some room for encodings.
 const MAX_BODY_BYTES: u64 = 4 << 30;
 
-/// Name of a body in its row, for messages.
+/// Describes the location of a body that is stored in its row, for messages.
 const IN_ITS_ROW: &str = "in the database";
 
 const RAW: i64 = 0;
@@ -46,14 +46,14 @@ pub(super) struct Body {
 }
 
 impl Body {
-    /// Returns the stored size if it is known here, or else `given`.
+    /// Returns the stored size if this body records it, and otherwise `given`.
     pub(super) fn weight(&self, given: u64) -> i64 {
         let weight = self.inline.as_ref().map_or(given, |bytes| bytes.len() as u64);
         i64::try_from(weight).unwrap_or(i64::MAX)
     }
 }
 
-/// Files of large bodies.
+/// Storage of large bodies as files.
 #[derive(Clone)]
 pub(super) struct Objects {
     files: Arc<LocalFileSystem>,
@@ -79,7 +79,7 @@ impl Objects {
         &self.files
     }
 
-    /// Compresses a body. A large one becomes a file under `key`.
+    /// Compresses a body. A large body is written to a file under `key`.
     pub(super) async fn keep(&self, key: &str, body: Vec<u8>) -> Result<Body, StoreError> {
         let packed = pack(body).await;
         let (codec, packed) =
@@ -92,7 +92,7 @@ impl Objects {
         self.written(codec, key).await
     }
 
-    /// Compresses a body that is too large for memory. It becomes a file under `key`.
+    /// Compresses a body that is too large for memory, and writes it to a file under `key`.
     pub(super) async fn keep_bulk(
         &self,
         key: &str,
@@ -123,7 +123,7 @@ impl Objects {
         outcome.map_err(|error| StoreError::file("write", key, error.into()))
     }
 
-    /// Opens a body. The reader decompresses it, and must be used on a blocking thread.
+    /// Opens a body. The returned reader decompresses it, and must be used on a blocking thread.
     pub(super) async fn open_body(&self, body: Body) -> Result<RequestReader, StoreError> {
         let (packed, name): (Box<dyn Read + Send>, _) = match (body.inline, body.object) {
             (Some(bytes), _) => (Box::new(io::Cursor::new(bytes)), IN_ITS_ROW.to_owned()),
@@ -149,7 +149,7 @@ impl Objects {
         Ok(RequestReader::new(Box::new(unpacked)))
     }
 
-    /// Returns a body, decompressed.
+    /// Reads and decompresses a whole body.
     pub(super) async fn fetch(&self, body: Body) -> Result<Vec<u8>, StoreError> {
         let name = body.object.clone().unwrap_or_else(|| IN_ITS_ROW.to_owned());
         let body = match body {
@@ -162,8 +162,8 @@ impl Objects {
         unpacked.map_err(|error| StoreError::file("unpack", &name, error.into()))
     }
 
-    /// Removes files that were being written when a process crashed. The list of files does not
-    /// contain them.
+    /// Removes files that were being written when a process crashed. They do not appear in the list
+    /// of files.
     pub(super) async fn remove_unfinished(&self, older_than: Duration) -> Result<u64, StoreError> {
         let root = self.root.clone();
         let removing = tokio::task::spawn_blocking(move || unfinished(&root, older_than));
@@ -220,8 +220,8 @@ fn unfinished(folder: &Path, older_than: Duration) -> io::Result<u64> {
     Ok(removed)
 }
 
-/// Returns the folder of a job's files. The last digits of an id are random, so no folder has too
-/// many entries.
+/// Returns the folder for a job's files. Folders are grouped by the last digits of the ids, which
+/// are random, so no folder has too many entries.
 pub(super) fn folder(id: &str) -> String {
     format!("jobs/{}/{id}", id.get(id.len().saturating_sub(2)..).unwrap_or("00"))
 }

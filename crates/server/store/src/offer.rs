@@ -1,5 +1,5 @@
-//! Capabilities of processes, and the jobs that they may take. The texts are opaque to the store.
-//! The main type is [`Offered`].
+//! Capabilities of processes, which decide the jobs that they may take. The store does not
+//! interpret these texts. The main type is [`Offered`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,13 +12,13 @@ pub const MAX_REQUIREMENT_BYTES: usize = 1 << 10;
 /// Maximum number of distinct requirements of waiting jobs that one claim reads.
 pub(super) const MOST_REQUIREMENTS: i64 = 256;
 
-/// Returns whether this process may take a job with these requirements.
+/// A function that returns whether this process may take a job with the given requirements.
 pub(super) type Takes = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// Capabilities of this process.
 #[derive(Clone, Default)]
 pub(super) struct Offer {
-    /// Text for the other processes.
+    /// Text that the other processes read.
     pub(super) text: Option<String>,
     pub(super) takes: Option<Takes>,
 }
@@ -32,13 +32,13 @@ impl Offered {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = offer;
     }
 
-    /// Returns the text for the other processes.
+    /// Returns the text that the other processes read.
     pub(super) fn text(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).text.clone()
     }
 
-    /// Returns the predicate for the jobs that this process may take. `None` means only jobs
-    /// without requirements.
+    /// Returns the function that decides which jobs this process may take. `None` means that it
+    /// takes only jobs without requirements.
     pub(super) fn takes(&self) -> Option<Takes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).takes.clone()
     }

@@ -73,7 +73,7 @@ pub struct Quotas {
     pub max_running: u64,
 }
 
-/// Jobs and their results in a database, with a part for each kind of data. Clones are cheap.
+/// Jobs and their results in a database. There is a part for each kind of data. Clones are cheap.
 #[derive(Clone)]
 pub struct Store {
     pub(super) parts: Arc<Parts>,
@@ -105,9 +105,9 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// A newer database, or that of another program, is rejected and left unchanged. The call
-    /// writes to the directory and the database, so that any other problem shows here and not with
-    /// the first job.
+    /// A newer database, or one of another program, is rejected and left unchanged. The call writes
+    /// to the directory and to the database, so that any other problem is reported here and not
+    /// with the first job.
     pub async fn open(config: &StoreConfig) -> Result<Self, StoreError> {
         let data_dir = &config.data_dir;
         warpgauge_private_files::named_directory(data_dir, &OURS)?;
@@ -174,7 +174,7 @@ impl Store {
         Ok(Self { parts: Arc::new(parts) })
     }
 
-    /// Returns the jobs that wait or run, with their operations.
+    /// Returns the queue of jobs that wait or run.
     pub fn queue(&self) -> &JobQueue {
         &self.parts.queue
     }
@@ -226,7 +226,7 @@ impl Store {
     }
 }
 
-/// Wakes claimers when another process announces work, until the store is dropped.
+/// Wakes waiting claims when another process announces a job. Ends when the store is dropped.
 async fn listen(url: String, work: std::sync::Weak<Notify>) {
     let mut pause = Duration::from_millis(200);
     while work.strong_count() > 0 {

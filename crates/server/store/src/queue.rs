@@ -19,19 +19,19 @@ use super::{
     Visibility,
 };
 
-/// Maximum wait for work before a poll, because other processes may have submitted jobs.
+/// Maximum time between two polls for jobs, because other processes may have submitted some.
 const POLL: Duration = Duration::from_millis(250);
 
-/// Jobs that wait or run, with their operations.
+/// Queue of the jobs that wait or run.
 pub struct JobQueue {
     pub(super) access: Access,
-    /// Wakes claimers when jobs begin to wait.
+    /// Wakes waiting claims when a job becomes available.
     pub(super) work: Arc<Notify>,
     pub(super) held: Held,
 }
 
 impl JobQueue {
-    /// Accepts a job, or returns the job with the same idempotency key.
+    /// Accepts a job, or returns the earlier job with the same idempotency key.
     pub async fn submit(&self, job: NewJob) -> Result<AcceptedJob, StoreError> {
         self.accept(vec![job], false).await?.jobs.pop().ok_or(StoreError::Closed)
     }
@@ -96,13 +96,13 @@ impl JobQueue {
         outcome
     }
 
-    /// Claims the next job: among those of the least served owner, the oldest with the highest
-    /// priority.
+    /// Claims the next job. The owner that has used the least device time goes first. Among its
+    /// jobs, the oldest of the highest priority is claimed.
     pub async fn claim(&self) -> Result<Option<ClaimedJob>, StoreError> {
         self.claim_of_others(Vec::new()).await
     }
 
-    /// Claims the next job that does not belong to any of these owners.
+    /// Claims the next job that belongs to none of these owners.
     pub async fn claim_of_others(
         &self,
         not_of: Vec<String>,
@@ -116,7 +116,7 @@ impl JobQueue {
         Ok(Some(ClaimedJob { job: taken.job, request, lease }))
     }
 
-    /// Waits until a job may have begun to wait, but at most 250 ms.
+    /// Waits until a job may have become available, but at most 250 ms.
     pub async fn wait_for_work(&self) {
         let _ = tokio::time::timeout(POLL, self.work.notified()).await;
     }
@@ -127,20 +127,20 @@ impl JobQueue {
         self.access.writer.write(step).await
     }
 
-    /// Advances a job to its next state. The write is queued before any later write.
+    /// Advances a job to its next state without waiting for the write. The write is queued before
+    /// any later one.
     pub fn advance_behind(&self, lease: &JobLease, to: JobState) -> Result<(), StoreError> {
         let step = lease.step(to)?;
         self.access.writer.write_behind(step);
         Ok(())
     }
 
-    /// Ends a job with its report and its points of the history, in one transaction. Only the
-    /// holder of the lease can do so.
+    /// Ends a job, and stores its report and its points of the history, in one transaction. Only
+    /// the holder of the lease can do so.
     ///
     /// # Errors
-    ///
-    /// `LeaseLost` if another process has the job; the work is then discarded. If the database
-    /// fails, the job is requeued and runs again.
+    /// Returns `LeaseLost` if another process holds the job; its results are then discarded. If the
+    /// database fails, the job is requeued and runs again.
     pub async fn finish(&self, mut lease: JobLease, ending: JobEnding) -> Result<(), StoreError> {
         self.try_finish(&mut lease, ending).await
     }
@@ -191,8 +191,8 @@ impl JobQueue {
         self.give_back(lease, false, None).await
     }
 
-    /// Requeues a job that was started but cannot run here, with the reason for its watchers. The
-    /// attempt counts.
+    /// Requeues a job that was started but cannot run here. Callers see the reason. The attempt
+    /// counts.
     pub async fn return_to_queue(&self, lease: JobLease, why: String) -> Result<(), StoreError> {
         self.give_back(lease, true, Some(why)).await
     }
@@ -214,7 +214,7 @@ impl JobQueue {
         outcome
     }
 
-    /// Cancels a waiting job, or requests a stop from the process that runs it.
+    /// Cancels a waiting job, or asks the process that runs the job to stop it.
     pub async fn cancel(
         &self,
         id: &str,

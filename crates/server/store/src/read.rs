@@ -59,7 +59,7 @@ pub(super) fn row_of(row: &AnyRow, place: &str) -> Result<JobRow, StoreError> {
     read().map_err(failed)
 }
 
-/// Converts a row with `codec`, `body` and `object` into a body.
+/// Reads a body from the columns `codec`, `body` and `object`.
 pub(super) fn body_of(row: &AnyRow) -> Result<Body, sqlx::Error> {
     Ok(Body {
         codec: row.try_get("codec")?,
@@ -68,7 +68,7 @@ pub(super) fn body_of(row: &AnyRow) -> Result<Body, sqlx::Error> {
     })
 }
 
-/// Returns a WHERE clause for the conditions that have a value, and the values.
+/// Returns a WHERE clause for the conditions that have a value, and these values.
 pub(super) fn conditions<'a>(
     conditions: &[(&'static str, Option<&'a str>)],
 ) -> (String, Vec<&'a str>) {
@@ -88,7 +88,7 @@ pub(super) fn conditions<'a>(
 pub(super) struct Reader {
     pub(super) pool: AnyPool,
     pub(super) place: String,
-    /// The file of the database, which is checked to be still there. `None` for a server.
+    /// The database file. Errors report it if it is no longer at its path. `None` for a server.
     pub(super) file: Option<OpenedFile>,
 }
 
@@ -165,8 +165,8 @@ impl Reader {
         Ok(JobPage { jobs, next })
     }
 
-    /// Returns the arrival number of the last job of a page. If retention has removed that job, the
-    /// next page begins with the newest older job by id.
+    /// Returns the arrival number of the last job of a page. If retention has removed that job,
+    /// returns the number of the newest job with an older id.
     async fn arrival_of(&self, id: &str) -> Result<i64, StoreError> {
         let row = sqlx::query(
             "SELECT COALESCE((SELECT arrival FROM jobs WHERE id = $1), \

@@ -1,5 +1,5 @@
-//! Recovers jobs of dead processes: they are requeued, or fail after too many attempts. The module
-//! also contains heartbeats.
+//! Recovers jobs of dead processes: they are requeued, or fail after too many attempts. This module
+//! also stores heartbeats.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::{Heartbeat, JobError, JobState, Requeued, StoreError};
 
 use warpgauge_model::ErrorCode;
 
-/// Maximum number of jobs of one instance in one transaction.
+/// Maximum number of jobs of one process that a transaction requeues.
 const MOST: i64 = 1_000;
 
 /// Result of requeueing a job.
@@ -28,7 +28,7 @@ pub(super) enum PutBack {
     Cancelled,
 }
 
-/// Takes a job from its holder. The job waits again, or ends.
+/// Takes a job from its holder. The job is requeued, or ends.
 pub(super) async fn put_back(
     job: &str,
     row: &HeldRow,
@@ -78,8 +78,8 @@ pub(super) async fn put_back(
     Ok(PutBack::Queued)
 }
 
-/// Takes a job from a holder that is ending or has ended. A job with a single attempt whose kernel
-/// ran ends too, because the kernel may hang.
+/// Takes a job from a holder that is ending or has ended. If the job may run only once and its
+/// kernel ran, the job ends too, because the kernel may hang.
 pub(super) async fn put_back_of_ended(
     job: &str,
     row: &HeldRow,
@@ -101,7 +101,7 @@ pub(super) async fn put_back_of_ended(
     Ok(PutBack::Exhausted)
 }
 
-/// Write of this process's heartbeat. It returns the jobs that the process must stop.
+/// A write that stores this process's heartbeat. It returns the jobs that the process must stop.
 pub(super) struct Beat {
     pub(super) presence: Arc<Presence>,
 }
@@ -145,7 +145,7 @@ impl Write for Beat {
     }
 }
 
-/// Writes the expiry of this process's leases, and its capabilities.
+/// Stores the expiry of this process's leases, and its capabilities.
 pub(super) async fn announce(presence: &Presence, batch: &mut Batch<'_>) -> Result<(), StoreError> {
     let until = super::clock::now() + super::clock::span(LEASE);
     let written = sqlx::query(
@@ -162,7 +162,7 @@ pub(super) async fn announce(presence: &Presence, batch: &mut Batch<'_>) -> Resu
     written.map(drop).map_err(batch.failed("renew leases"))
 }
 
-/// Write that takes the jobs of dead processes.
+/// A write that requeues the jobs of dead processes, and jobs whose lease this process lost.
 pub(super) struct Recover {
     pub(super) presence: Arc<Presence>,
 }
@@ -187,7 +187,7 @@ impl Write for Recover {
             // A lease may be lost between the database and its claimer.
             let own = batch.context.instance.clone();
             let mut held: HashSet<String> = locked(&batch.context.held).keys().cloned().collect();
-            // Leases of this transaction are entered after its commit.
+            // Leases that this transaction grants are recorded after its commit.
             let entered = batch.leases.iter().filter(|(_, epoch)| epoch.is_some());
             held.extend(entered.map(|(job, _)| job.clone()));
             take_all(&own, &held, batch, &mut requeued).await?;
@@ -197,7 +197,7 @@ impl Write for Recover {
 }
 
 impl Recover {
-    /// Returns the instances that are known to be dead.
+    /// Returns the processes that are known to be dead.
     async fn gone(&self, batch: &mut Batch<'_>) -> Result<Vec<String>, StoreError> {
         let failed = batch.failed("find dead processes");
         let rows = sqlx::query("SELECT instance, machine, lease_until FROM instances")
@@ -226,7 +226,7 @@ impl Recover {
     }
 }
 
-/// Requeues the jobs of an instance, except `keep`. Returns whether these were all of them.
+/// Requeues the jobs of a process, except `keep`. Returns whether none is left.
 async fn take_all(
     instance: &str,
     keep: &HashSet<String>,

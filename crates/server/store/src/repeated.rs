@@ -1,5 +1,5 @@
 //! Repeated requests with an idempotency key. They receive the job that has the key. If that job
-//! ended without an answer, the key is free again.
+//! ended without an answer, the key may be used again.
 
 use sqlx::Row;
 
@@ -10,8 +10,8 @@ use super::{AcceptedJob, Idempotency, JobState, StoreError};
 
 use warpgauge_model::ErrorCode;
 
-/// Returns whether an end does not concern the request: the server lacked something, failed or shut
-/// down. A caller that repeats such a request expects it to run.
+/// Returns whether a job ended for a reason outside its request: the server lacked something,
+/// failed or shut down, or the caller left. A caller that repeats such a request expects it to run.
 fn is_no_answer(code: &ErrorCode) -> bool {
     matches!(
         code,
@@ -68,12 +68,13 @@ pub(super) async fn earlier(entry: &Entry, batch: &mut Batch<'_>) -> Result<Earl
     if hash != request_hash {
         return Ok(Earlier::Differs(StoreError::Conflict { key: key.clone(), existing: id }));
     }
-    // A job that was committed although its connection was lost is new to the caller.
+    // If a job was committed and the connection was lost, the caller did not receive its id: to the
+    // caller, the job is new.
     let existing = id != entry.id;
     Ok(Earlier::Same(AcceptedJob { id, state, existing }))
 }
 
-/// Returns the existing jobs of a group, if all jobs of the group exist.
+/// Returns the existing jobs of a group, provided that all its jobs exist.
 pub(super) async fn repetitions(
     group: &Group,
     batch: &mut Batch<'_>,
@@ -88,7 +89,7 @@ pub(super) async fn repetitions(
     Ok(Some(found))
 }
 
-/// Removes keys from jobs that ended without an answer. Returns the entries with these keys.
+/// Removes the keys of jobs that ended without an answer. Returns the entries that have these keys.
 pub(super) async fn free_keys<'a>(
     entries: Vec<&'a Entry>,
     batch: &mut Batch<'_>,

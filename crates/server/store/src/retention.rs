@@ -1,4 +1,5 @@
-//! Removes jobs and points beyond the retention limits, but never a job that has not ended.
+//! Removes jobs and points of the history beyond the retention limits. A job that has not ended is
+//! never removed.
 
 use futures_util::future::BoxFuture;
 use sqlx::Row;
@@ -14,13 +15,13 @@ pub(super) const CHUNK: u64 = 200;
 /// Maximum number of pages that one transaction returns to the file system.
 pub(super) const PAGES: u64 = 200;
 
-/// Write that removes the oldest ended jobs.
+/// A write that removes the oldest ended jobs.
 pub(super) struct TakeDown {
     /// Only jobs that ended before this time, microseconds since the Unix epoch; `None` means any.
     pub(super) before: Option<i64>,
     /// Maximum number of jobs to remove.
     pub(super) jobs: u64,
-    /// Size from which the removal stops, bytes.
+    /// Number of bytes after whose removal no further job is removed.
     pub(super) bytes: u64,
 }
 
@@ -29,7 +30,7 @@ pub(super) struct TakeDown {
 pub(super) struct TakenDown {
     pub(super) jobs: u64,
     pub(super) bytes: u64,
-    /// Files that no row names any longer.
+    /// Files to which no row refers any longer.
     pub(super) files: Vec<String>,
 }
 
@@ -114,7 +115,7 @@ async fn take_down(
     Ok(())
 }
 
-/// Write that removes owners without jobs, and the oldest points beyond a number.
+/// A write that removes owners without jobs, and the oldest points beyond the number to keep.
 pub(super) struct Tidy {
     /// Number of points to keep; `None` means all.
     pub(super) points: Option<u64>,
@@ -141,8 +142,8 @@ impl Write for Tidy {
     }
 }
 
-/// Write that returns empty pages to the file system, except a tenth of the file, which new jobs
-/// will need again. It returns their number. PostgreSQL has a separate process for this.
+/// A write that returns empty pages to the file system. It keeps a tenth of the file's pages, which
+/// new jobs will need. It returns the number of pages. PostgreSQL has a separate process for this.
 pub(super) struct Shrink;
 
 impl Write for Shrink {

@@ -1,14 +1,14 @@
-//! Statements for several rows, so that a group of rows costs one round trip. The main type is
-//! [`Statements`].
+//! SQL statements that handle several rows at once, so that a group of rows needs one round trip.
+//! The main type is [`Statements`].
 
 use super::database::Backend;
 
-/// Row counts of statements that may repeat a row. There are few, because sqlx keeps only 100
-/// prepared statements per connection.
+/// Row counts for which there is a statement, if a statement may repeat its last row. There are
+/// few, because sqlx keeps only 100 prepared statements per connection.
 const FILLED: [usize; 12] = [64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1];
 
-/// Row counts of statements that contain each row once. Up to 16 rows take one statement, and one
-/// round trip.
+/// Row counts for which there is a statement, if each row must occur once. Up to 16 rows need one
+/// statement, and one round trip.
 const EXACT: [usize; 18] = [64, 32, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1];
 
 /// One statement for each row count, for SQLite and for PostgreSQL.
@@ -27,7 +27,7 @@ impl Statements {
         Self::new(&FILLED, head, row, tail)
     }
 
-    /// Creates statements that contain each row once: see [`Statements::exactly`].
+    /// Creates statements in which each row occurs once: see [`Statements::exactly`].
     pub(super) fn exact(head: &str, row: &str, tail: &str) -> Self {
         Self::new(&EXACT, head, row, tail)
     }
@@ -40,8 +40,8 @@ impl Statements {
         let all = |head: &str, numbered| {
             sizes.iter().map(|rows| (*rows, statement(head, row, tail, *rows, numbered))).collect()
         };
-        // SQLite keeps the names of numbered values in a list, and searches the list for each
-        // value.
+        // SQLite keeps the names of numbered parameters in a list, and searches this list for each
+        // parameter.
         Self { sqlite: all(&failing, false), postgres: all(head, true) }
     }
 
@@ -67,8 +67,8 @@ impl Statements {
         })
     }
 
-    /// Splits `items` into pieces, each with a statement and the values to bind: the piece, and
-    /// then its last item until the statement is full.
+    /// Splits `items` into pieces. For each piece, returns a statement and the values to bind: the
+    /// piece, followed by copies of its last item until the statement is full.
     pub(super) fn filled<'a, T>(
         &'static self,
         backend: Backend,
@@ -82,8 +82,8 @@ impl Statements {
     }
 }
 
-/// Returns the statement for a row count. `numbered` writes the values of rows as `$1`, `$2`, …,
-/// instead of `?`.
+/// Returns the statement for a row count. `numbered` selects the parameters `$1`, `$2`, … for the
+/// rows, in place of `?`.
 fn statement(head: &str, row: &str, tail: &str, rows: usize, numbered: bool) -> String {
     let values = rows * row.matches('?').count();
     let text = format!("{head}{}{tail}", vec![row; rows].join(", "));

@@ -1,5 +1,5 @@
-//! Checks whether the store can be used now. It examines the disk, not remembered state. The main
-//! type is [`StoreHealth`].
+//! Checks whether the store can be used now. The checks examine the disk, not remembered state. The
+//! main type is [`StoreHealth`].
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::error::lost_connection;
 use super::read::Reader;
 use super::{StoreError, migrate};
 
-/// Maximum size of a database that a check reads completely, bytes. Such a read takes some ten
+/// Maximum size of a database that a check reads completely, bytes. Such a read takes about ten
 /// milliseconds.
 const READ_WHOLE_BYTES: u64 = 16 << 20;
 
@@ -33,7 +33,7 @@ pub struct StoreHealth {
 }
 
 impl StoreHealth {
-    /// Checks whether the files of the store exist and there is disk space. The call blocks.
+    /// Checks whether the files of the store exist and the disk has free space. The call blocks.
     ///
     /// # Errors
     ///

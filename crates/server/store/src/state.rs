@@ -2,8 +2,8 @@
 
 use warpgauge_model::JobState;
 
-/// All states, in the order of a job's life. A state's index is also that of its column among the
-/// counts.
+/// All states, in the order of a job's life. The index of a state is also the index of its column
+/// in the table of counts.
 pub const STATES: [JobState; 9] = [
     JobState::Submitted,
     JobState::Queued,
@@ -49,9 +49,10 @@ pub fn has_ended(state: JobState) -> bool {
 
 /// Returns whether a job may change from one state to another.
 ///
-/// Work goes forward: compiling, then validating and profiling in any number of turns (a comparison
-/// has several). A job is `queued` whenever it needs a compiler or a device that is not free. A
-/// lost lease returns every job that has not ended to `queued`. An ended job keeps its state.
+/// Work proceeds from compiling to validating and profiling, which may alternate any number of
+/// times (as in a comparison). A job is `queued` whenever it needs a compiler or a device that is
+/// not free. A lost lease returns every job that has not ended to `queued`. An ended job keeps its
+/// state.
 pub fn may_follow(from: JobState, to: JobState) -> bool {
     use JobState::{
         Cancelled, Compiling, Completed, Failed, Profiling, Queued, Submitted, TimedOut, Validating,
@@ -69,7 +70,7 @@ pub fn may_follow(from: JobState, to: JobState) -> bool {
         (Submitted | Profiling, Profiling) => false,
         // A job that only compiles ends without a device.
         (Compiling | Validating | Profiling, Completed) => true,
-        // A job without any work has no result.
+        // A job that did no work has no result.
         (Submitted | Queued, Completed) => false,
     }
 }

@@ -1,5 +1,5 @@
-//! Accepts jobs. A few statements insert all waiting ones. The main types are [`Group`] and
-//! [`Submits`].
+//! Accepts jobs. All waiting submissions are inserted with a few statements. The main types are
+//! [`Group`] and [`Submits`].
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
@@ -21,7 +21,7 @@ use super::types::{
 use super::writer::{AnyWrite, Batch};
 use super::{AcceptedJob, JobLease, JobState, NewJob, StoreError};
 
-/// Time with which an owner is charged for a job before its duration is known, microseconds.
+/// Device time that an owner is charged for a job before its duration is known, microseconds.
 pub(super) const ADVANCE_CHARGE: i64 = 1_000_000;
 
 /// A job with its id and its compressed request.
@@ -48,11 +48,11 @@ pub(super) struct Group {
     pub(super) lease: Option<LeaseMaker>,
 }
 
-/// Result for the caller of a group.
+/// Result of submitting a group.
 pub(super) struct Accepted {
     pub(super) jobs: Vec<AcceptedJob>,
-    /// Lease of a single new job that this process runs at once. If the lease is not delivered, it
-    /// requeues the job.
+    /// Lease of a single new job that this process runs at once. If the lease is dropped before the
+    /// caller receives it, the job is requeued.
     pub(super) lease: Option<JobLease>,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn check(job: &NewJob) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Groups that one transaction accepts.
+/// Groups that are accepted in one transaction.
 pub(super) struct Submits {
     groups: Vec<Group>,
     outcomes: Vec<Result<Vec<AcceptedJob>, StoreError>>,
@@ -208,7 +208,7 @@ async fn standings(
     Ok((standings, virtual_time))
 }
 
-/// Adds a group to its owners' counts, unless an owner would exceed its quota.
+/// Adds a group to the counts of its owners, unless an owner would exceed its quota.
 fn over_quota(
     group: &Group,
     standings: &mut BTreeMap<String, Standing>,
@@ -336,8 +336,8 @@ async fn insert_jobs<'a>(
     Ok(inserted)
 }
 
-/// Returns whether this transaction inserted the job. Its request is inserted later, whereas every
-/// other job already has one.
+/// Returns whether this transaction inserted the job. The request of a new job is inserted later,
+/// whereas every earlier job already has one.
 async fn is_new(id: &str, batch: &mut Batch<'_>) -> Result<bool, StoreError> {
     let query = sqlx::query(
         "SELECT id FROM jobs WHERE id = $1 \
@@ -372,7 +372,7 @@ async fn insert_requests(entries: &[&Entry], batch: &mut Batch<'_>) -> Result<()
     Ok(())
 }
 
-/// Counts accepted jobs for their owners, and enters leases.
+/// Adds accepted jobs to the counts of their owners, and records their leases.
 fn enter(
     accepted: &[&Entry],
     standings: &BTreeMap<String, Standing>,

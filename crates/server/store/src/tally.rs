@@ -1,5 +1,6 @@
-//! Sums the changes that the writes of one transaction make to their owners. The sums are written
-//! at its end in a fixed order, so that two processes never deadlock. The main type is [`Tally`].
+//! Sums the changes that the writes of a transaction make to the counts of owners. The sums are
+//! written at the end in a fixed order, so that two processes never deadlock. The main type is
+//! [`Tally`].
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -11,11 +12,11 @@ use super::database::Backend;
 use super::rows::Statements;
 use super::state::index;
 
-/// Changes of the owners of one transaction.
+/// Sums of the changes that one transaction makes to each owner's counts.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     owners: BTreeMap<String, Change>,
-    /// Minimum served time of owners that return after a time without jobs.
+    /// Minimum device time that is recorded for owners that return after a time without jobs.
     floor: i64,
     virtual_time: Option<i64>,
 }
@@ -62,19 +63,20 @@ impl Tally {
         }
     }
 
-    /// Adds to the served time of `owner`, microseconds. A negative number corrects an earlier
-    /// estimate.
+    /// Adds to the device time that `owner` has used, microseconds. A negative number corrects an
+    /// earlier estimate.
     pub(super) fn served(&mut self, owner: &str, micros: i64) {
         let change = self.of(owner);
         change.served = change.served.saturating_add(micros);
     }
 
-    /// Adds to the bytes of `owner`.
+    /// Adds to the number of bytes that `owner` stores.
     pub(super) fn weighs(&mut self, owner: &str, bytes: i64) {
         self.of(owner).bytes += bytes;
     }
 
-    /// Records that an owner returned after a time without jobs. The owner keeps no credit.
+    /// Records that an owner returned after a time without jobs. Its device time becomes at least
+    /// `virtual_time`, so it keeps no credit.
     pub(super) fn returns(&mut self, virtual_time: i64) {
         self.floor = self.floor.max(virtual_time);
     }
@@ -84,12 +86,12 @@ impl Tally {
         self.virtual_time = self.virtual_time.max(Some(virtual_time));
     }
 
-    /// Returns whether jobs began to wait.
+    /// Returns whether jobs became available.
     pub(super) fn woke(&self) -> bool {
         self.owners.values().any(|change| change.waiting > 0)
     }
 
-    /// Writes the sums.
+    /// Writes the sums to the database.
     pub(super) async fn flush(
         &self,
         backend: Backend,
@@ -125,8 +127,9 @@ impl Tally {
     }
 }
 
-/// `$1` is the floor. A new row begins at the floor, and a row whose owner had no jobs is raised to
-/// it. So `served` of a proposed row includes the floor, which is subtracted for an existing row.
+/// `$1` is the minimum device time. A new row starts with it, and a row whose owner had no jobs is
+/// raised to it. So `served` of a proposed row includes it, and it is subtracted for an existing
+/// row.
 static UPSERT: LazyLock<Statements> = LazyLock::new(|| {
     let head = "\
         INSERT INTO owners (owner, waiting, running, served, bytes, n_submitted, n_queued, \

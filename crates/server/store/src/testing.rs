@@ -1,4 +1,4 @@
-//! Shared parts of the store's tests: an empty database of either kind.
+//! Shared parts of the store's tests, such as an empty database of either kind.
 
 use std::time::SystemTime;
 

@@ -1,4 +1,4 @@
-//! Types of the store's interface. Payloads are bytes: the store does not know requests.
+//! Types of the store's interface. Payloads are bytes, which the store does not interpret.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -6,18 +6,18 @@ use std::time::SystemTime;
 use super::{Bulk, HistoryRow, RequestReader};
 pub use warpgauge_model::{ErrorCode, JobKind, JobState};
 
-/// Longest owner, bytes. Owners are short hashes of keys.
+/// Maximum length of an owner's name, bytes. Owners are short hashes of keys.
 pub const MAX_OWNER_BYTES: usize = 64;
-/// Longest idempotency key, bytes.
+/// Maximum length of an idempotency key, bytes.
 pub const MAX_KEY_BYTES: usize = 255;
-/// Longest label, bytes.
+/// Maximum length of a label, bytes.
 pub const MAX_LABEL_BYTES: usize = 255;
-/// Longest URL of a webhook, bytes.
+/// Maximum length of a webhook's URL, bytes.
 pub const MAX_WEBHOOK_BYTES: usize = 2_048;
-/// Longest stored error of a job, bytes; a longer one is truncated.
+/// Maximum length of a stored error message of a job, bytes. Longer messages are truncated.
 pub const MAX_ERROR_BYTES: usize = 4_096;
 
-/// Longest stored name of a kernel, bytes.
+/// Maximum length of a stored kernel name, bytes.
 pub(super) const MAX_KERNEL_BYTES: usize = 255;
 /// Maximum number of jobs that one call may submit.
 pub const MAX_BATCH: usize = 1_024;
@@ -30,19 +30,19 @@ pub type JobId = String;
 /// A job to accept.
 #[derive(Debug, Clone)]
 pub struct NewJob {
-    /// Id of the job, unless an earlier job has the same idempotency key.
+    /// Id of the job. Not used if an earlier job has the same idempotency key.
     pub id: JobId,
     /// Owner: the short hash of a key, or `""` if the server requires no keys.
     pub owner: String,
     pub kind: JobKind,
-    /// The request, opaque to the store.
+    /// The request. The store does not interpret it.
     pub request: Vec<u8>,
-    /// Large payloads that follow the request. They are written to its file as they are read,
-    /// without being held in memory.
+    /// Large payloads that follow the request. They are copied to its file piece by piece, so they
+    /// need not fit in memory.
     pub bulk: Vec<Arc<dyn Bulk>>,
     /// Jobs of higher priority run first among the jobs of one owner.
     pub priority: i16,
-    /// Idempotency key. A second job of this owner with the same key is the first one.
+    /// Idempotency key. If this owner already has a job with the same key, that job is returned.
     pub idempotency: Option<Idempotency>,
     /// The caller's label, by which lists can be filtered.
     pub label: Option<String>,
@@ -56,7 +56,8 @@ pub struct NewJob {
 }
 
 impl NewJob {
-    /// Creates a job without key, label or webhook, of normal priority, with up to three attempts.
+    /// Creates a job of normal priority with up to three attempts, without a key, a label or a
+    /// webhook.
     pub fn new(owner: &str, kind: JobKind, request: Vec<u8>) -> Self {
         Self {
             id: uuid::Uuid::now_v7().to_string(),
@@ -74,12 +75,12 @@ impl NewJob {
     }
 }
 
-/// Identity of a request, by which a repetition is recognised.
+/// Identity of a request. It serves to recognise a repeated request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idempotency {
     /// The caller's key for the request.
     pub key: String,
-    /// Distinguishes the request from other requests under the same key.
+    /// Hash of the request. It distinguishes the request from others under the same key.
     pub request_hash: [u8; 32],
 }
 
@@ -88,7 +89,7 @@ pub struct Idempotency {
 pub struct AcceptedJob {
     pub id: JobId,
     pub state: JobState,
-    /// Whether the job is an earlier one with the same idempotency key.
+    /// Whether an earlier job with the same idempotency key is returned.
     pub existing: bool,
 }
 
@@ -115,11 +116,11 @@ pub struct JobRow {
     /// Start of the latest attempt.
     pub started_at: Option<SystemTime>,
     pub ended_at: Option<SystemTime>,
-    /// Whether a stop of the job was requested and has not happened yet.
+    /// Whether the job was asked to stop and has not stopped yet.
     pub cancel_requested: bool,
-    /// Code of the reason why the job ended without a report, e.g. `attempts_exhausted`.
+    /// Code of the error, if the job ended without a report, e.g. `attempts_exhausted`.
     pub error_code: Option<ErrorCode>,
-    /// Message for that reason.
+    /// Message of this error.
     pub error: Option<String>,
     /// Name of the kernel's verdict in its report.
     pub verdict: Option<String>,
@@ -146,11 +147,11 @@ pub struct ClaimedJob {
 pub struct JobEnding {
     /// One of the end states.
     pub state: JobState,
-    /// The report, if any; it never changes afterwards.
+    /// The report, if any. It cannot be changed afterwards.
     pub report: Option<NewReport>,
     /// Reason for a missing report.
     pub error: Option<JobError>,
-    /// Points for the history. A point that does not fit a row is skipped and logged.
+    /// Points for the history. A point that cannot be stored is skipped and logged.
     pub points: Vec<HistoryRow>,
 }
 
@@ -189,7 +190,7 @@ pub struct StoredReport {
     pub body: Vec<u8>,
 }
 
-/// Jobs that a caller may see. For the caller, other jobs do not exist.
+/// Jobs that a caller may see. Operations treat other jobs as if they did not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility<'a> {
     /// Jobs of all owners.
@@ -218,7 +219,7 @@ impl<'a> Visibility<'a> {
 pub enum CancelResult {
     /// The job was waiting and is cancelled.
     Cancelled,
-    /// The job was running, and its stop was requested.
+    /// The job was running, and was asked to stop.
     Asked,
     /// The job had already ended.
     Ended(JobState),
@@ -238,11 +239,11 @@ pub struct Heartbeat {
 /// Result of recovering the jobs of dead processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Requeued {
-    /// Jobs that wait again.
+    /// Jobs that were requeued.
     pub queued: Vec<JobId>,
-    /// Jobs that had used all their attempts, and have failed.
+    /// Jobs that had used all their attempts and are now marked as failed.
     pub exhausted: Vec<JobId>,
-    /// Jobs whose stop had been requested, and that are now cancelled.
+    /// Jobs that had been asked to stop and are now cancelled.
     pub cancelled: Vec<JobId>,
 }
 
@@ -257,7 +258,7 @@ pub struct JobFilter<'a> {
     pub kind: Option<JobKind>,
     /// Only jobs with this label.
     pub label: Option<&'a str>,
-    /// Only jobs with this key.
+    /// Only jobs with this idempotency key.
     pub idempotency_key: Option<&'a str>,
 }
 
@@ -281,11 +282,11 @@ impl Default for Page {
     }
 }
 
-/// A page of jobs, newest first.
+/// A page of a list of jobs, newest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobPage {
     pub jobs: Vec<JobRow>,
-    /// Start of the next page; `None` on the last page.
+    /// Cursor for the next page; `None` on the last page.
     pub next: Option<String>,
 }
 

@@ -23,7 +23,7 @@ impl StoreView {
     ///
     /// # Errors
     ///
-    /// The database has another version than this program's, or belongs to another program.
+    /// The database has another version than this program supports, or belongs to another program.
     pub async fn open(config: &StoreConfig) -> Result<Option<Self>, StoreError> {
         let database = Database::new(&config.url, &config.data_dir, config.durability)?;
         if database.backend == Backend::Sqlite {
@@ -59,7 +59,7 @@ impl StoreView {
         self.reader.series(filter, page).await
     }
 
-    /// Lists the series by case, beginning after the case `after`.
+    /// Lists the series, sorted by case. The list starts after the case `after`.
     pub async fn cases(
         &self,
         who: Visibility<'_>,

@@ -1,10 +1,10 @@
-//! The only writer of a process. It groups waiting writes into one transaction. The main type is
+//! The only writer in a process. It groups waiting writes into one transaction. The main type is
 //! [`Writer`].
 //!
-//! A commit costs far more than a row. So writes that arrive while one transaction is in progress,
-//! or while the next begins, share that next one. A rejected write (a quota, a lost lease) has
-//! changed nothing, and the others proceed. If the database fails a write, the whole transaction
-//! fails; each write of the group is then retried alone.
+//! A commit costs far more than a row. So writes that arrive during a transaction, or while the
+//! next one begins, share that next transaction. A write that is rejected (a quota, a lost lease)
+//! has changed nothing, and the others proceed. If the database fails a write, the whole
+//! transaction fails. Each write of the group is then retried separately.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ use super::tally::Tally;
 /// Maximum number of writes of one transaction.
 const MAX_GROUP: usize = 256;
 
-/// Maximum number of callers with a queued write. Further callers wait for a permit.
+/// Maximum number of callers with a queued write. Additional callers wait for a permit.
 const MAX_WAITING: usize = 4_096;
 
 /// Maximum number of attempts at a group while other processes lock the database or the connection
@@ -42,12 +42,12 @@ pub(super) fn locked(held: &Held) -> MutexGuard<'_, HashMap<String, i64>> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Access of a write to its open transaction.
+/// Access to the open transaction, for a write.
 pub(super) struct Batch<'a> {
     pub(super) connection: &'a mut AnyConnection,
     pub(super) context: &'a Context,
     pub(super) tally: &'a mut Tally,
-    /// Leases to enter (`Some`) or remove (`None`) after the commit.
+    /// Leases to record (`Some`) or remove (`None`) after the commit.
     pub(super) leases: &'a mut Vec<(String, Option<i64>)>,
 }
 
@@ -67,28 +67,28 @@ impl Batch<'_> {
     }
 }
 
-/// Values that do not change while the store is open.
+/// State that all writes of the store share.
 pub(super) struct Context {
     pub(super) database: Database,
     pub(super) instance: String,
     pub(super) quotas: super::Quotas,
     pub(super) held: Held,
-    /// Capabilities of this process, which decide the jobs that it takes.
+    /// Capabilities of this process, which decide the jobs that it may take.
     pub(super) offered: super::offer::Offered,
     /// Counts committed writes.
     pub(super) written: Arc<Written>,
-    /// Notified when jobs begin to wait.
+    /// Notified when a job becomes available.
     pub(super) work: Arc<Notify>,
-    /// Notified when a webhook is entered.
+    /// Notified when a webhook is stored.
     pub(super) bell: Arc<super::deliveries::Bell>,
 }
 
 /// A write. Its transaction may be retried, so `run` must not consume it.
 pub(super) trait Write: Send + 'static {
-    /// Result for the caller.
+    /// Result that the caller receives.
     type Out: Send + 'static;
 
-    /// Runs the write. It must fail, if at all, before its first change.
+    /// Runs the write. If it fails, it must do so before its first change.
     fn run<'a>(
         &'a mut self,
         batch: &'a mut Batch<'_>,
@@ -100,9 +100,9 @@ pub(super) trait AnyWrite: Send {
     fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<(), StoreError>>;
     /// Sends the result of `run`, or the failure of the transaction, to the caller.
     fn answer(self: Box<Self>, failure: Option<StoreError>);
-    /// Returns the parts that can be retried alone.
+    /// Returns the parts that can be retried separately.
     fn split(self: Box<Self>) -> Vec<Box<dyn AnyWrite>>;
-    /// Returns the number of written jobs, as a measure of the log's growth.
+    /// Returns the number of written jobs, which is a measure of the log's growth.
     fn weight(&self) -> usize {
         1
     }
@@ -150,7 +150,7 @@ impl<W: Write> AnyWrite for Waiting<W> {
 
 /// A request to the writer.
 pub(super) enum Message {
-    /// Accepts jobs. All waiting ones are inserted together.
+    /// Accepts jobs. All waiting submissions are inserted together.
     Submit(Group),
     /// Claims the next job.
     Claim(super::claim::Claiming),
@@ -160,12 +160,12 @@ pub(super) enum Message {
     Close(oneshot::Sender<()>),
 }
 
-/// A handle to the writer.
+/// A handle through which callers send writes to the writer.
 #[derive(Clone)]
 pub(super) struct Writer {
     sender: mpsc::UnboundedSender<Message>,
-    /// Limits the channel: callers wait for a permit. Writes of dropped leases need none, because
-    /// the number of leases is limited.
+    /// Limits the number of queued messages: callers wait for a permit. Writes of dropped leases
+    /// need no permit, because the number of leases is limited.
     places: Arc<Semaphore>,
     /// Dropped leases whose jobs are not requeued in the database yet.
     pub(super) dropped: Held,
@@ -209,7 +209,7 @@ impl Writer {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Ends the writer after it has performed all queued writes.
+    /// Performs all queued writes, then ends the writer.
     pub(super) async fn close(&self) {
         let (done, ended) = oneshot::channel();
         if self.sender.send(Message::Close(done)).is_ok() {
@@ -225,15 +225,15 @@ struct Task {
     log: Option<LogKeeper>,
 }
 
-/// Messages that are served together.
+/// Messages that are handled together.
 #[derive(Default)]
 struct Round<'a> {
     /// The first message, and the channel of the others, until `gather` reads them.
     arriving: Option<(Message, &'a mut mpsc::UnboundedReceiver<Message>)>,
     /// Writes of one transaction.
     writes: Vec<Box<dyn AnyWrite>>,
-    /// Claims, which get a separate transaction if there are writes, because they lock rows of jobs
-    /// after rows of owners.
+    /// Claims. If there are writes, the claims get a separate transaction, because they lock rows
+    /// of jobs after rows of owners.
     claims: Vec<super::claim::Claiming>,
     close: Option<oneshot::Sender<()>>,
 }
@@ -265,7 +265,7 @@ impl Round<'_> {
         }
     }
 
-    /// Returns the claims as one write.
+    /// Combines the claims into one write.
     fn claims(&mut self) -> Option<Box<dyn AnyWrite>> {
         let claims = std::mem::take(&mut self.claims);
         (!claims.is_empty()).then(|| Box::new(super::claim::Claims::new(claims)) as _)
@@ -288,8 +288,8 @@ impl Task {
         }
     }
 
-    /// Serves a message, and those that arrive while its transaction begins. Returns `Some` if one
-    /// of them is `Close`.
+    /// Handles a message, and the messages that arrive while its transaction begins. Returns `Some`
+    /// if one of them is `Close`.
     async fn serve(
         &mut self,
         first: Message,
@@ -337,8 +337,8 @@ impl Task {
         }
     }
 
-    /// Retries up to [`TRIES`] times while other processes lock the database, or while it cannot be
-    /// reached.
+    /// Runs the round. Makes up to [`TRIES`] attempts while other processes lock the database, or
+    /// while it cannot be reached.
     async fn persistently(&mut self, round: &mut Round<'_>) -> Result<(), StoreError> {
         let mut tries = 1;
         loop {
@@ -384,7 +384,8 @@ impl Task {
     }
 }
 
-/// Runs one transaction. Returns whether jobs began to wait, and whether the connection is usable.
+/// Runs one transaction. Returns whether jobs became available, and whether the connection is
+/// usable.
 async fn transact(
     connection: &mut AnyConnection,
     context: &Context,

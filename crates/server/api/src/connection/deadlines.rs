@@ -1,23 +1,22 @@
-//! Deadlines of clients: [`Deadlines`].
+//! Deadlines for clients: [`Deadlines`].
 
 use std::time::{Duration, Instant};
 
 use warpgauge_config::ServerConfig;
 
-/// How long the server waits for a client.
+/// Limits on how long the server waits for a client.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadlines {
     /// Maximum time between requests.
     pub(crate) idle: Duration,
     /// Maximum time for the head of a request, from its first byte.
     pub(crate) head: Duration,
-    /// Maximum time for a body.
+    /// Maximum time for the whole body of a request.
     pub(crate) body: Duration,
     /// Maximum time until the next piece of a body arrives, and until a client reads more of an
-    /// answer. It is also the delay that a client may have in total before the minimum speed
-    /// applies.
+    /// answer. It is also the total delay that is allowed before the minimum speed applies.
     pub(crate) stall: Duration,
-    /// Minimum average speed after that, bytes per second.
+    /// Minimum average speed after this delay, bytes per second.
     pub(crate) min_bytes_per_s: f64,
 }
 
@@ -33,16 +32,16 @@ impl Deadlines {
         }
     }
 
-    /// Returns how long to wait for the next piece of a body that began at `started` and has
-    /// `bytes` so far.
+    /// Returns how long to wait for the next piece of a body that began at `started`, and of which
+    /// `bytes` have arrived.
     pub(crate) fn next_piece(&self, started: Instant, now: Instant, bytes: usize) -> Duration {
         let spent = now.saturating_duration_since(started);
         let left = self.pace(bytes as u64).min(self.body).saturating_sub(spent);
         left.min(self.stall)
     }
 
-    /// Returns the maximum total time for which a client that read `sent` bytes may have blocked
-    /// the server.
+    /// Returns the maximum total time for which a client may have kept the server waiting after it
+    /// has read `sent` bytes.
     pub(crate) fn taking(&self, sent: u64) -> Duration {
         self.pace(sent)
     }
@@ -54,7 +53,8 @@ impl Deadlines {
         self.stall.saturating_add(moving)
     }
 
-    /// Returns the interval at which deadlines are checked, which is their resolution.
+    /// Returns the interval at which deadlines are checked. A missed deadline is detected at most
+    /// this much later.
     pub(crate) fn tick(&self) -> Duration {
         let shortest = self.idle.min(self.head).min(self.stall);
         (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))

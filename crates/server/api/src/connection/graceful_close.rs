@@ -1,8 +1,8 @@
-//! Reads the rest of bodies that no reader has finished: those of rejected requests, and of
+//! Reads the rest of bodies that were not read to their end: those of rejected requests, and of
 //! requests that need no body.
 //!
-//! A connection that is closed while bytes arrive is reset, and the client loses the answer. So the
-//! server continues to read for a while and discards the bytes.
+//! If a connection is closed while bytes arrive, it is reset, and the client loses the answer. So
+//! the server continues to read for a while and discards the bytes.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -16,17 +16,16 @@ use poem::{Body, Request};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-/// Limits on the time and the bytes for which the server continues to read: many clients read the
-/// answer only after they have sent everything. The same time applies to an upload with an invalid
-/// form.
+/// Maximum time for which the server continues to read: many clients read the answer only after
+/// they have sent everything. The same time applies to an upload with an invalid form.
 pub(crate) const LINGER: Duration = Duration::from_secs(5);
 pub(crate) const LINGER_BYTES: usize = 64 << 20;
 
 /// Maximum time for which the server continues to read a body that missed its deadline.
 pub(crate) const LINGER_LATE: Duration = Duration::from_millis(500);
 
-/// Returns the request with a body that is drained if it is dropped unread. A reader that has begun
-/// decides how far to read.
+/// Returns the request with a body that is drained if it is dropped unread. Once a reader has
+/// begun, that reader decides how far to read.
 pub(crate) fn unless_read(mut request: Request) -> Request {
     if announces_body(request.headers()) {
         let stream = Some(request.take_body().into_bytes_stream().boxed());
@@ -35,7 +34,7 @@ pub(crate) fn unless_read(mut request: Request) -> Request {
     request
 }
 
-/// Returns whether a body follows this head in HTTP/1.1 (RFC 9112, section 6.3).
+/// Returns whether these headers announce a body in HTTP/1.1 (RFC 9112, section 6.3).
 fn announces_body(headers: &HeaderMap) -> bool {
     let length = headers.get(header::CONTENT_LENGTH);
     headers.contains_key(header::TRANSFER_ENCODING) || length.is_some_and(|length| length != "0")
@@ -67,7 +66,7 @@ impl Drop for Unread {
     }
 }
 
-/// Reads and drops bytes for at most `patience`, and at most about `most` bytes.
+/// Reads and discards bytes for at most `patience`, and at most about `most` bytes.
 pub(crate) async fn drain(
     stream: impl Stream<Item = io::Result<impl AsRef<[u8]>>>,
     patience: Duration,
@@ -83,7 +82,7 @@ pub(crate) async fn drain(
             }
         }
     };
-    // The connection is closed after this in any case.
+    // The connection is closed afterwards in any case.
     let _ = timeout(patience, reading).await;
 }
 

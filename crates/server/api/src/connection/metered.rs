@@ -1,4 +1,4 @@
-//! Sockets and answer bodies that record when the client sends and reads.
+//! Sockets and answer bodies that record when the client sends and reads data.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::table::{ConnectionState, RequestInProgress};
 
-/// A socket that records when bytes arrive and when the client reads.
+/// A socket that records when bytes arrive and when the client reads data.
 pub(crate) struct MeteredStream<S> {
     pub(crate) stream: S,
     pub(crate) connection: Arc<ConnectionState>,

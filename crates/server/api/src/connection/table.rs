@@ -1,9 +1,9 @@
-//! The table of connections: [`Connections`] bounds their number, and enforces the deadlines of
+//! The table of connections. [`Connections`] limits their number, and enforces the deadlines of
 //! each.
 //!
-//! A client that opens connections without using them must not keep others away. So at the bound, a
-//! new connection closes the existing connection with the lowest [`Rank`]. A connection whose
-//! request the server works on is never closed for another.
+//! A client that opens connections without using them must not keep others away. So when the limit
+//! is reached, a new connection replaces the existing connection with the lowest [`Rank`]. A
+//! connection is never closed for another while the server works on its request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,15 +14,15 @@ use tokio::sync::Notify;
 
 use super::deadlines::Deadlines;
 
-/// Interval at which the table looks for a connection that can be closed, because a request may
+/// Interval at which the table searches for a connection that can be closed, because a request may
 /// have ended in the meantime.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// Number of open files left for other uses: database, children, tensors.
+/// Number of open files that are reserved for other uses: database, children, tensors.
 const OTHER_FILES: u64 = 512;
 
-/// Bytes and seconds that are added to a body's progress. Without them, the newest body would count
-/// as the slowest.
+/// Bytes and seconds that are added to a body's progress. Without them, the newest body would
+/// appear to be the slowest.
 const HEAD_START: (f64, f64) = (65_536.0, 1.0);
 
 /// The connections of all clients.
@@ -37,7 +37,7 @@ pub(crate) struct Connections {
 struct OpenConnections {
     next: u64,
     open: HashMap<u64, Arc<ConnectionState>>,
-    /// Number of connections that must end and have not ended yet.
+    /// Number of connections that were asked to end and have not ended yet.
     ending: usize,
 }
 
@@ -51,11 +51,11 @@ pub(crate) struct ConnectionState {
 #[derive(Debug)]
 struct Activity {
     turn: Turn,
-    /// When the client stopped reading.
+    /// Time since which the client has not read.
     blocked_since: Option<Instant>,
-    /// Time for which the client did not read since the present request began.
+    /// Total time for which the client did not read since the current request began.
     blocked: Duration,
-    /// Bytes sent since the present request began.
+    /// Bytes sent since the current request began.
     sent: u64,
     ending: bool,
 }
@@ -65,16 +65,16 @@ enum Turn {
     /// No request is in progress. `since`: when this state began; `head`: when the first byte of a
     /// request's head arrived.
     Listening { since: Instant, head: Option<Instant> },
-    /// A body arrives. `since`: when it began; `bytes`: its size so far.
+    /// A body is arriving. `since`: when it began; `bytes`: its size so far.
     Receiving { since: Instant, bytes: u64 },
-    /// The server works on the request or sends its answer.
+    /// The server is working on the request or sending its answer.
     Answering,
 }
 
 /// Rank of connections without a request in progress.
 const IDLE: u8 = 0;
 
-/// Rank of connections whose clients do not read their answers.
+/// Rank of connections whose clients are not reading their answers.
 const BLOCKED: u8 = 2;
 
 /// Minimum time for which a client has not read, seconds, before its connection may be closed
@@ -84,8 +84,8 @@ const BLOCKED_FOR_S: f64 = 0.25;
 /// Divisor of the number of connections; the quotient is the maximum number closed at once.
 const SHARE_AT_ONCE: usize = 16;
 
-/// Order in which connections are closed for others: the lower rank first, and within it the lower
-/// number.
+/// Order in which connections are closed to make room: by rank, then by the number within a rank,
+/// both ascending.
 type Rank = (u8, f64);
 
 impl Activity {
@@ -107,7 +107,7 @@ impl Activity {
         }
     }
 
-    /// Returns a description of the deadline that the client has missed. Bodies have other
+    /// Returns a description of the deadline that the client has missed. Bodies have separate
     /// deadlines, after which the server sends an error.
     fn missed(&self, now: Instant, deadlines: &Deadlines) -> Option<&'static str> {
         let over = |since: Instant, limit| now.saturating_duration_since(since) > limit;
@@ -152,7 +152,7 @@ impl ConnectionState {
         }
     }
 
-    /// Records that the client does not read at present.
+    /// Records that the client is not reading.
     pub(crate) fn blocked(&self) {
         self.activity().blocked_since.get_or_insert_with(Instant::now);
     }
@@ -221,8 +221,8 @@ impl Connections {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a slot for a new connection, and closes an existing one if necessary. The future
-    /// waits while every connection has a request in progress.
+    /// Returns a slot for a new connection. If necessary, an existing connection is closed. The
+    /// future waits while every connection has a request in progress.
     pub(crate) async fn slot(self: &Arc<Self>) -> ConnectionSlot {
         loop {
             if let Some(slot) = self.try_slot() {
@@ -246,9 +246,9 @@ impl Connections {
         Some(ConnectionSlot { connections: Arc::clone(self), id, connection })
     }
 
-    /// Ends the connection with the lowest rank. Connections that are idle, or whose clients do not
-    /// read, may end with it, so that many new clients need not wait for each other. The call has
-    /// no effect while other connections are ending.
+    /// Ends the connection with the lowest rank. Other connections that are idle, or whose clients
+    /// do not read, may end with it, so that many new clients need not wait for each other. While
+    /// connections are ending, the call has no effect.
     pub(crate) fn make_room(&self) {
         let mut table = self.lock();
         if table.ending > 0 {
@@ -276,7 +276,7 @@ impl Connections {
         tracing::debug!(closed = least.len(), "connections are closed to make room for others");
     }
 
-    /// Ends every connection whose client misses a deadline, for as long as the future is polled.
+    /// Ends every connection whose client misses a deadline. The future runs until it is dropped.
     pub(crate) async fn keep_deadlines(&self) {
         let mut ticks = tokio::time::interval(self.deadlines.tick());
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -308,8 +308,8 @@ fn end(connection: &ConnectionState, ending: &mut usize) -> bool {
     first
 }
 
-/// Raises the limit on open files as far as possible, and returns how many connections it allows.
-/// Many systems start a process with a limit of 1024 and permit far more.
+/// Raises the limit on open files as far as possible. Returns the number of connections that the
+/// limit allows. Many systems start a process with a limit of 1024 and permit far more.
 fn open_files_for(connections: usize) -> usize {
     let wanted = (connections as u64).saturating_add(OTHER_FILES);
     let limit = getrlimit(Resource::Nofile);

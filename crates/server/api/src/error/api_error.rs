@@ -15,8 +15,8 @@ use warpgauge_telemetry::{Reject, telemetry};
 /// Media type of all answers except pages and the YAML specification.
 pub(crate) const JSON: &str = "application/json";
 
-/// Error of a request. `success`, `error`, `status`, `validation_errors`, `job_id` and `details`
-/// are fields of the servers that warpgauge is compatible with.
+/// Error of a request. The fields `success`, `error`, `status`, `validation_errors`, `job_id` and
+/// `details` also exist in the servers that warpgauge is compatible with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
     /// Always false, as in the Remote GPU Execution Service.
@@ -24,14 +24,14 @@ pub struct ErrorBody {
     pub success: bool,
     /// Party at fault: the caller (`client_error`) or the server (`error`).
     pub status: ErrorStatus,
-    /// Stable code, for programs.
+    /// Stable code that programs can test.
     pub code: ErrorCode,
     /// Description of the error, with its place and a remedy, for people.
     pub error: String,
     /// Copy of `error`, under the field name of the GPU Tensor Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// JSON path of the field that is at fault. Absent if no field is.
+    /// JSON path of the field that caused the error. Absent if no field did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Line in the body, from 1. Absent if it is not known.
@@ -113,7 +113,7 @@ impl ApiError {
         Self::new(StatusCode::UNAUTHORIZED, ErrorCode::Unauthorized, text)
     }
 
-    /// Returns the error for one invalid field of the request.
+    /// Returns the error for one invalid field of a request.
     pub(crate) fn field(path: &str, code: FailureCode, error: impl Into<String>) -> Self {
         let mut this = Self::new(StatusCode::BAD_REQUEST, code.clone().into(), error);
         this.body.path = Some(path.to_owned());
@@ -158,7 +158,7 @@ impl ApiError {
         self
     }
 
-    /// Returns the error for a bug in the server. The log line with `id` contains the cause.
+    /// Returns the error for a bug in the server. The log line with this `id` contains the cause.
     pub(crate) fn internal(id: &str, error: impl Into<String>) -> Self {
         let mut this = Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Internal, error);
         this.body.details = Some(format!("the server's log has details under id {id}"));
@@ -279,7 +279,7 @@ impl From<ServiceError> for ApiError {
     }
 }
 
-/// Returns the status of a job that failed some time ago: the status that its first caller
+/// Returns the HTTP status for a job that failed earlier: the status that its first caller
 /// received.
 fn status_of_failure(code: &ErrorCode) -> StatusCode {
     match code {
@@ -292,8 +292,8 @@ fn status_of_failure(code: &ErrorCode) -> StatusCode {
     }
 }
 
-/// Returns the reason under which metrics count a rejection. A missing resource does not count as a
-/// rejection.
+/// Returns the reason under which the metrics count a rejection. A missing resource does not count
+/// as a rejection.
 fn reject(status: StatusCode, code: &ErrorCode) -> Option<Reject> {
     Some(match (status.as_u16(), code) {
         (404 | 410, _) => return None,
@@ -342,7 +342,7 @@ impl From<ApiError> for poem::Error {
     }
 }
 
-/// Converts an error of poem or poem-openapi, of which only the text is known.
+/// Converts an error of poem or poem-openapi, of which only the text is available.
 pub(crate) fn framework_error(
     status: StatusCode,
     text: &str,

@@ -1,7 +1,7 @@
 //! Errors that callers receive.
 //!
-//! - `api_error`: the error, and the mapping of each to its HTTP status
-//! - `operation`: which errors an operation declares in the documents
+//! - `api_error`: the error type, and the HTTP status of each error
+//! - `operation`: the errors that each operation declares in the documents
 
 mod api_error;
 pub(crate) mod operation;

@@ -10,7 +10,7 @@ use poem_openapi::registry::{
 use super::{ApiError, ErrorBody, JSON};
 use crate::schema;
 
-/// An [`ApiError`] of an operation that declares the statuses of `S`.
+/// An [`ApiError`] of an operation that declares the statuses in `S`.
 pub(crate) struct OperationError<S>(ApiError, PhantomData<S>);
 
 /// A set of HTTP statuses.
@@ -24,14 +24,14 @@ impl Statuses for BodyErrors {
     const LIST: &'static [u16] = &[400, 401, 403, 408, 413, 415, 429, 500, 503];
 }
 
-/// Errors of uploads of tensors.
+/// Errors of operations that upload tensors.
 pub(crate) struct UploadErrors;
 impl Statuses for UploadErrors {
     const LIST: &'static [u16] = &[400, 401, 403, 408, 413, 415, 422, 429, 500, 503];
 }
 
-/// Errors of operations that take contracts. A contract may name stored matrices, shared tensors
-/// and baselines.
+/// Errors of operations that take contracts. A contract may refer to stored matrices, shared
+/// tensors and baselines.
 pub(crate) struct ContractErrors;
 impl Statuses for ContractErrors {
     const LIST: &'static [u16] = &[400, 401, 403, 404, 408, 409, 410, 413, 415, 429, 500, 503];
@@ -49,7 +49,7 @@ impl Statuses for BaselineErrors {
     const LIST: &'static [u16] = &[400, 401, 403, 404, 429, 500, 503];
 }
 
-/// Errors of operations whose body names a stored object.
+/// Errors of operations whose body refers to a stored object.
 pub(crate) struct NamedBodyErrors;
 impl Statuses for NamedBodyErrors {
     const LIST: &'static [u16] = &[400, 401, 403, 404, 408, 409, 413, 415, 429, 500, 503];
@@ -67,7 +67,7 @@ impl Statuses for JobErrors {
     const LIST: &'static [u16] = &[400, 401, 403, 404, 429, 500, 503];
 }
 
-/// Errors of operations of administrators.
+/// Errors of operations for administrators.
 pub(crate) struct AdminErrors;
 impl Statuses for AdminErrors {
     const LIST: &'static [u16] = &[400, 401, 403, 429, 500, 503];

@@ -1,8 +1,8 @@
 //! `/mcp`: the Model Context Protocol over HTTP, for agents ([`Mcp`]).
 //!
-//! `rmcp` implements the protocol. This module enforces the rules of all operations: the owner of a
-//! request, limits on its body, and the number and end of open streams. Sessions are bounded
-//! ([`sessions`]), and each belongs to the key that began it.
+//! `rmcp` implements the protocol. This module enforces the rules that hold for all operations: the
+//! owner of a request, limits on its body, and the number and end of open streams. The number of
+//! sessions is limited ([`sessions`]), and each belongs to the key that began it.
 
 mod sessions;
 
@@ -140,7 +140,7 @@ impl Mcp {
         }
         let place = self.sessions.begin(&caller.owner).await?;
         let protocol = self.protocol.clone();
-        // A task runs this to completion. Otherwise a client that disconnects would leave a session
+        // A task runs this to completion. Otherwise a client that disconnects could leave a session
         // without an owner.
         let beginning = tokio::spawn(async move {
             let answer = protocol.handle(passed).await;
@@ -155,7 +155,7 @@ impl Mcp {
         Ok(self.streamed(answer, Phase::Over, (under_way, share)))
     }
 
-    /// Reads the body within the bounds of all bodies, and within the maximum size of a message.
+    /// Reads the body within the limits for all bodies, and within the maximum size of a message.
     async fn receive(
         &self,
         request: &Request,
@@ -168,7 +168,7 @@ impl Mcp {
         body::read(body, parsed_body::declared(request.headers()), &limits, connection).await
     }
 
-    /// Returns the request for `rmcp`, with the caller and without keys.
+    /// Returns the request for `rmcp`, with its caller and without API keys.
     fn passed(
         &self,
         request: &Request,
@@ -190,12 +190,12 @@ impl Mcp {
     }
 
     /// Returns an answer whose stream ends when the server reaches `phase`. The stream owns `held`
-    /// until its end.
+    /// until then.
     fn streamed<T: Send + 'static>(&self, answer: HttpResponse, phase: Phase, held: T) -> Response {
         let (parts, body) = answer.into_parts();
         let mut phases = self.phase.clone();
         let over = async move {
-            // If the server is gone, this is an error, which ends the stream as well.
+            // If the server has ended, this returns an error, which ends the stream as well.
             let _ = phases.wait_for(|now| reached(*now, phase)).await;
         };
         let pieces = BodyDataStream::new(body).take_until(Box::pin(over)).map(move |piece| {
@@ -212,8 +212,8 @@ impl Mcp {
 type HttpResponse =
     poem::http::Response<http_body_util::combinators::BoxBody<Bytes, std::convert::Infallible>>;
 
-/// Converts `rmcp`'s rejection of a message into the API's error for invalid bodies. The type of
-/// the body was checked before, so this status concerns its content.
+/// Converts `rmcp`'s rejection of a message to the API's error for invalid bodies. The media type
+/// was checked before, so this rejection concerns the content.
 async fn understood(answer: HttpResponse) -> Result<HttpResponse, ApiError> {
     if answer.status() != StatusCode::UNSUPPORTED_MEDIA_TYPE {
         return Ok(answer);
@@ -235,7 +235,7 @@ fn reached(now: Phase, phase: Phase) -> bool {
     }
 }
 
-/// Returns the session that the headers name.
+/// Returns the session id in the headers.
 fn session(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let mut values = headers.get_all(SESSION).iter();
     match (values.next(), values.next()) {

@@ -1,4 +1,4 @@
-//! Sessions of agents: their number, and the owner of each ([`Sessions`]).
+//! Sessions of agents. [`Sessions`] limits their number, and records the owner of each.
 //!
 //! Clients of the protocol's newest version use no sessions. Clients of older versions begin a
 //! session with `initialize`, and many disconnect without ending it. So the server ends an unused
@@ -19,12 +19,12 @@ use warpgauge_model::ErrorCode;
 /// Maximum number of sessions.
 const MAX_SESSIONS: usize = 256;
 
-/// How long a session without messages is kept. It exceeds the maximum time for which a call waits
+/// Time for which a session without messages is kept. It exceeds the maximum time that a call waits
 /// for its job, because a job may have no events.
 const IDLE: Duration = Duration::from_secs(60 * 60);
 
-/// How long an answer is kept for a client that reconnects after its connection broke. Answers take
-/// memory, and the job remains available later.
+/// Time for which an answer is kept for a client that reconnects after its connection broke.
+/// Answers take memory, and the job remains available later.
 const ANSWERS_KEPT: Duration = Duration::from_secs(10);
 
 const _: () = assert!(IDLE.as_secs() > warpgauge_mcp::MAX_WAIT.as_secs());
@@ -45,7 +45,7 @@ struct Table {
 
 struct Session {
     owner: String,
-    /// Number of its requests in progress.
+    /// Number of requests of this session that are in progress.
     under_way: usize,
     used: Instant,
 }
@@ -60,12 +60,13 @@ impl Default for Sessions {
 }
 
 impl Sessions {
-    /// Returns the manager for `rmcp`.
+    /// Returns the session manager that `rmcp` uses.
     pub(super) fn manager(&self) -> Arc<LocalSessionManager> {
         Arc::clone(&self.manager)
     }
 
-    /// Begins a request of the session. The session is not idle while the returned value exists.
+    /// Begins a request of the session. The session is not idle until the returned value is
+    /// dropped.
     pub(super) async fn use_of(&self, id: &str, owner: &str) -> Result<UnderWay, ApiError> {
         self.forget_ended().await;
         let mut table = self.lock();
@@ -74,7 +75,7 @@ impl Sessions {
                 session.under_way += 1;
                 Ok(UnderWay { id: id.to_owned(), sessions: self.clone() })
             }
-            // A session of another owner is reported as absent.
+            // A session of another owner is reported as missing.
             _ => Err(ApiError::new(
                 StatusCode::NOT_FOUND,
                 ErrorCode::NoSuchSession,
@@ -84,8 +85,8 @@ impl Sessions {
         }
     }
 
-    /// Reserves a slot for another session. If none is free, it ends the longest idle session of
-    /// the owner with the most sessions.
+    /// Reserves a slot for another session. If none is free, ends a session of the owner with the
+    /// most sessions: the one that was idle for the longest time.
     pub(super) async fn begin(&self, owner: &str) -> Result<Place, ApiError> {
         self.forget_ended().await;
         let gone = {
@@ -122,7 +123,7 @@ impl Sessions {
 }
 
 impl Table {
-    /// Returns the session to end for a new session of `owner`.
+    /// Returns the session that must end to make room for a new session of `owner`.
     fn idle(&self, owner: &str) -> Option<String> {
         let mut count: HashMap<&str, usize> = HashMap::from([(owner, 1)]);
         for session in self.sessions.values() {
@@ -144,13 +145,13 @@ fn full() -> ApiError {
     ApiError::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::TooManySessions, message).retry_after(5)
 }
 
-/// The slot of a session that begins.
+/// The slot of a session that is beginning.
 pub(super) struct Place {
     sessions: Sessions,
 }
 
 impl Place {
-    /// Records that the session has begun under this id.
+    /// Records that the session began under this id.
     pub(super) fn is(self, id: &str, owner: &str) -> UnderWay {
         let session = Session { owner: owner.to_owned(), under_way: 1, used: Instant::now() };
         self.sessions.lock().sessions.insert(id.to_owned(), session);
@@ -164,7 +165,7 @@ impl Drop for Place {
     }
 }
 
-/// A request of a session, in progress.
+/// A request of a session that is in progress.
 pub(super) struct UnderWay {
     id: String,
     sessions: Sessions,

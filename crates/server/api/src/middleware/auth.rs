@@ -1,4 +1,4 @@
-//! API keys. A path that is not listed as open requires a key, if any is configured. The key
+//! API keys. If any key is configured, a path requires a key unless it is listed as open. The key
 //! identifies the owner.
 
 use std::net::IpAddr;
@@ -16,14 +16,14 @@ use warpgauge_config::ServerConfig;
 use warpgauge_model::ErrorCode;
 use warpgauge_service::Caller;
 
-/// What a request may see of the server's figures.
+/// The state of the server that a request may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sees {
-    /// Only whether the server is ready: the request has no key.
+    /// Only whether the server is ready, because the request has no key.
     State,
-    /// Also the devices: the request has a key.
+    /// Also the devices, because the request has a key.
     Devices,
-    /// Everything: the request has an administrator's key, or the server has no keys.
+    /// Everything, because the request has an administrator's key or the server has no keys.
     Everything,
 }
 
@@ -33,7 +33,7 @@ impl Sees {
     }
 }
 
-/// Paths that can be read without a key, beside the files of pages.
+/// Paths that can be read without a key, in addition to the files that pages load.
 const OPEN: [&str; 7] =
     ["/", "/health", "/live", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"];
 
@@ -66,9 +66,9 @@ impl AdminKeys {
     }
 }
 
-/// Rejects callers that may not run functions, or not functions with pickled objects.
-/// Administrators need the permission as well: a kernel runs under the judge's checks, whereas a
-/// function may do anything until its time limit.
+/// Rejects callers that may not run functions, and callers that may not send pickled objects to
+/// functions. Administrators need the permission as well: a kernel runs under the judge's checks,
+/// whereas a function may do anything until its time limit.
 pub(crate) fn admit_function(caller: &Caller, pickles: bool) -> Result<(), ApiError> {
     let text = if !caller.functions && caller.owner.is_empty() {
         "this server runs no functions (server.functions_without_keys is false)"
@@ -84,7 +84,7 @@ pub(crate) fn admit_function(caller: &Caller, pickles: bool) -> Result<(), ApiEr
     Err(ApiError::new(StatusCode::FORBIDDEN, ErrorCode::Forbidden, text))
 }
 
-/// Rights of a key in addition to access.
+/// Rights of a key beyond access to the server.
 #[derive(Clone, Copy, Default)]
 struct Rights {
     admin: bool,
@@ -118,7 +118,7 @@ fn owner(hash: &blake3::Hash) -> String {
 }
 
 impl Keys {
-    /// Collects the configured keys. A key in several lists has the rights of all.
+    /// Collects the configured keys. A key in several lists has the rights of all these lists.
     pub(crate) fn new(config: &ServerConfig) -> Self {
         let none = Rights::default();
         let lists = [
@@ -142,7 +142,8 @@ impl Keys {
         self.keys.is_empty()
     }
 
-    /// Compares with every key in any case, so that the time reveals nothing.
+    /// Returns the caller that owns a key. Always compares with every key, so that the duration
+    /// reveals nothing.
     fn caller(&self, candidate: &blake3::Hash) -> Option<Caller> {
         let no = subtle::Choice::from(0);
         let (mut found, mut admin, mut handles, mut functions, mut pickles) = (no, no, no, no, no);
@@ -164,8 +165,8 @@ impl Keys {
         })
     }
 
-    /// Returns the caller that owns the request's key. Wrong keys count as guesses from the
-    /// address.
+    /// Returns the caller that owns the request's key. A wrong key counts as a guess by the
+    /// client's address.
     fn admit(
         &self,
         headers: &HeaderMap,
@@ -188,7 +189,7 @@ impl Keys {
     }
 }
 
-/// Returns the hashes of the keys in a request.
+/// Returns the hashes of the keys that a request contains.
 fn given(headers: &HeaderMap) -> Vec<blake3::Hash> {
     let key = headers.get("x-api-key").map(|value| value.as_bytes());
     let bearer =

@@ -1,5 +1,5 @@
-//! Wraps all requests and answers: an id, a log span, JSON errors, headers and compression. A
-//! handler that panics and a request during a shutdown receive an error.
+//! Wraps all requests and answers: an id, a log span, JSON errors, headers and compression. If a
+//! handler panics, or the server shuts down, the client receives an error.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
@@ -20,10 +20,10 @@ use crate::response::compression::{accepts_gzip, compressed};
 use crate::response::html::{error_as_page, is_asset, wants_page};
 use warpgauge_service::MachineService;
 
-/// Maximum length of poem's text that an error quotes, bytes.
+/// Maximum length of the text of poem that an error quotes, bytes.
 const MAX_QUOTED_BYTES: usize = 2000;
 
-/// Content security policy of answers without another policy: a browser may show them with their
+/// Content security policy of answers that set no other policy: a browser may show them with their
 /// styles and pictures.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
@@ -89,7 +89,7 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
         response
     }
 
-    /// Runs the handler until it ends, panics, or the server's grace period is over.
+    /// Runs the handler until it ends or panics, or until the server's grace period is over.
     async fn run(&self, request: Request, id: &str) -> Response {
         let mut phase = self.phase.clone();
         let over = phase.wait_for(|phase| *phase == Phase::Over);
@@ -150,7 +150,7 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
         headers
             .entry(header::CONTENT_SECURITY_POLICY)
             .or_insert_with(|| HeaderValue::from_static(POLICY));
-        // A rejected caller does not learn the device.
+        // A rejected caller does not learn the type of the device.
         if status != StatusCode::FORBIDDEN
             && let Some(name) = self.gpu.name()
         {

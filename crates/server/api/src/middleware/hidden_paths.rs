@@ -1,5 +1,5 @@
-//! Hides the data directory in answers to callers ([`HiddenPaths`]). The log and administrators see
-//! it.
+//! Hides the path of the data directory in answers to callers ([`HiddenPaths`]). The log and
+//! administrators can see it.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ impl HiddenPaths {
         Self { directory: data_dir.and_then(named).filter(|path| path.len() > 1) }
     }
 
-    /// Returns a JSON text without the directory.
+    /// Returns a JSON text in which the directory's path is replaced.
     pub(crate) fn hidden_in_text(&self, text: Bytes) -> Bytes {
         let Some(directory) = &self.directory else { return text };
         let quoted = Value::from(directory.as_str()).to_string();
@@ -37,7 +37,7 @@ impl HiddenPaths {
         }
     }
 
-    /// Returns a value without the directory in its texts.
+    /// Returns a value in whose texts the directory's path is replaced.
     pub(crate) fn hidden_in<T: Serialize + DeserializeOwned>(
         &self,
         value: T,

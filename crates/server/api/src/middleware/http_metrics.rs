@@ -8,17 +8,17 @@ use poem::http::StatusCode;
 use super::route_table::RouteTable;
 use warpgauge_telemetry::{Histogram, Observed};
 
-/// Number of classes of statuses, from 1xx to 5xx.
+/// Number of status classes, from 1xx to 5xx.
 const CLASSES: usize = 5;
 
-/// A counter and a histogram for each operation, and a pair for all other requests. So requests for
-/// unknown paths add no further metrics.
+/// Counters and histograms: one pair for each operation, and one pair for all other requests. So
+/// requests for unknown paths add no metrics.
 pub(crate) struct HttpMetrics {
     operations: Vec<Operation>,
     other: Operation,
 }
 
-/// The counts of an operation.
+/// Counter and histogram of an operation.
 struct Operation {
     method: String,
     route: String,
@@ -31,7 +31,7 @@ pub(crate) struct OperationSeen<'a> {
     pub(crate) method: &'a str,
     pub(crate) route: &'a str,
     pub(crate) time: Observed,
-    /// Answers by class of status.
+    /// Number of answers by status class.
     pub(crate) answers: [(&'static str, u64); CLASSES],
 }
 
@@ -70,7 +70,7 @@ impl HttpMetrics {
         Self { operations: operations.collect(), other: Operation::new("other", "other") }
     }
 
-    /// Counts an answer whose head was ready after `took`.
+    /// Counts an answer. Its head was ready `took` after the request.
     pub(crate) fn answered(
         &self,
         method: &str,

@@ -1,10 +1,10 @@
-//! Wrong keys by the address that sent them: [`KeyAttempts`]. The server stops comparing keys of an
-//! address that guesses.
+//! Counts wrong keys by the address that sent them: [`KeyAttempts`]. If an address guesses keys,
+//! the server stops comparing its keys.
 //!
 //! Each address begins with some attempts and receives new ones slowly. A wrong key costs an
 //! attempt, a right key none. An address without attempts receives 429 for any other key, right or
 //! wrong, because another answer would confirm or refute a guess. Keys that were right from this
-//! address before remain usable, so that other callers behind the same proxy are not locked out.
+//! address earlier remain usable, so that other callers behind the same proxy are not locked out.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 /// Number of wrong keys that an address may send before it must wait.
 const BURST: f64 = 30.0;
 
-/// Number of new attempts per second.
+/// Number of new attempts that an address receives per second.
 const PER_SECOND: f64 = 1.0;
 
-/// Maximum number of addresses that are remembered. A new address replaces the one that sent no key
-/// for the longest time.
+/// Maximum number of addresses that are remembered. A new address replaces the address that has
+/// sent no key for the longest time.
 const MAX_ADDRESSES: usize = 4096;
 
 /// Maximum number of right keys that are remembered for an address.
@@ -31,11 +31,11 @@ pub(crate) struct KeyAttempts(Mutex<HashMap<Option<IpAddr>, Attempts>>);
 struct Attempts {
     left: f64,
     at: Instant,
-    /// Hashes of keys that were right, the latest last.
+    /// Hashes of keys that were right, the most recent last.
     known: Vec<blake3::Hash>,
 }
 
-/// Time until the address has an attempt again.
+/// Error of an address without attempts: the time until it has an attempt again.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooMany(pub(crate) Duration);
 
@@ -95,7 +95,8 @@ fn entry(
     attempts
 }
 
-/// Returns the network of an address: an IPv6 client controls all 2^64 addresses of its network.
+/// Returns the network to which an address belongs: an IPv6 client controls all 2^64 addresses of
+/// its network.
 fn network(from: Option<IpAddr>) -> Option<IpAddr> {
     Some(match from?.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

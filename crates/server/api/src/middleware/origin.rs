@@ -1,11 +1,11 @@
 //! Rejects requests that a browser sends for a web page of another site.
 //!
-//! A server without keys trusts every client that reaches it. Any page that a browser on this
-//! machine shows can send requests to the server. A page may send such a request directly, which
-//! `Origin` and `Sec-Fetch-Site` show. Or the page uses a name that resolves to this machine, which
-//! `Host` shows. So the server accepts a request only if it is addressed to a name of this server,
-//! and not sent by a page of another site. If keys are required, foreign pages have none, and the
-//! rule applies only if the operator lists names.
+//! A server without keys trusts every client that can reach it. Any page that a browser on this
+//! machine shows can send requests to the server. It may send them directly, which `Origin` and
+//! `Sec-Fetch-Site` show. Or it may use a name that resolves to this machine, which `Host` shows.
+//! So the server accepts a request only if it is addressed to a name of this server, and not sent
+//! by a page of another site. If keys are required, pages of other sites have none, and the rule
+//! applies only if the operator lists names.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -23,7 +23,7 @@ const REMEDY: &str = "if it is a name of this server, start the server with it i
                       WARPGAUGE_ALLOWED_HOSTS or server.allowed_hosts, such as \
                       `export WARPGAUGE_ALLOWED_HOSTS=gpu.example.com`";
 
-/// Maximum length of a header's part that an error repeats, characters.
+/// Maximum length of the part of a header that an error quotes, characters.
 const MAX_SHOWN: usize = 120;
 
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ pub(crate) struct Names {
     enforced: bool,
 }
 
-/// A host with an optional port, as in `Host`.
+/// A host with an optional port, as in the `Host` header.
 #[derive(Debug, PartialEq, Eq)]
 struct Authority<'a> {
     host: &'a str,
@@ -87,8 +87,8 @@ impl Names {
         Self { host: config.host.clone(), allowed, enforced }
     }
 
-    /// Rejects requests that are addressed to another server's name, or sent by a page of another
-    /// site.
+    /// Rejects requests that are addressed to a name of another server, or sent by a page of
+    /// another site.
     fn admit(&self, request: &Request) -> Result<(), ApiError> {
         let hosts = hosts(request)?;
         if !self.enforced {
@@ -172,8 +172,8 @@ impl Names {
     }
 }
 
-/// Returns the hosts that a request names: in `Host`, and in its target if the target is an
-/// absolute URL.
+/// Returns the hosts to which a request is addressed: in `Host`, and in its target if the target is
+/// an absolute URL.
 fn hosts(request: &Request) -> Result<Vec<&str>, ApiError> {
     let mut values = request.headers().get_all(header::HOST).iter();
     let (given, more) = (values.next(), values.next());

@@ -17,13 +17,13 @@ use warpgauge_model::{FailureCode, nearest};
 /// Maximum length of a name that an error quotes, characters.
 const MAX_QUOTED: usize = 64;
 
-/// Parameters of the operations of a document.
+/// Query parameters of all operations in a document.
 pub(crate) struct KnownParameters(BTreeMap<(String, String), Parameters>);
 
 /// Parameters of one operation.
 #[derive(Debug, Default)]
 struct Parameters {
-    /// Names in the query, and whether each may be repeated.
+    /// Names in the query string, and whether each may be repeated.
     query: Vec<(String, bool)>,
     headers: Vec<String>,
 }
@@ -45,7 +45,7 @@ impl KnownParameters {
         Self(known.collect())
     }
 
-    /// Rejects parameters that the operation of this method and template would ignore. Unknown
+    /// Rejects parameters that the operation of this method and path template would ignore. Unknown
     /// operations are rejected elsewhere, and pages accept any parameter.
     fn check(
         &self,
@@ -108,7 +108,7 @@ fn text(value: Option<&Value>) -> String {
     value.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Accepts requests whose parameters all have an effect.
+/// Accepts only requests whose parameters all have an effect.
 pub(crate) struct QueryGuard<E> {
     pub(crate) routes: Arc<RouteTable>,
     pub(crate) known: KnownParameters,
@@ -132,7 +132,7 @@ impl<E: Endpoint<Output = Response>> Endpoint for QueryGuard<E> {
     type Output = Response;
 
     async fn call(&self, request: Request) -> poem::Result<Response> {
-        // The parameters of a page are not those of an operation.
+        // A page has other parameters than the operation at its path.
         if !wants_page(request.method(), request.uri().path(), request.headers()) {
             self.check(&request)?;
         }

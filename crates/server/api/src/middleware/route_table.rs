@@ -1,5 +1,5 @@
-//! Paths and their methods: [`RouteTable`]. The table provides the `Allow` header of 405 answers,
-//! and the operation of each request.
+//! Paths and their methods: [`RouteTable`]. The table supplies the `Allow` header of answers with
+//! status 405, and the operation of each request.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ struct Template {
 }
 
 impl RouteTable {
-    /// Builds the table from templates such as `/jobs/{job_id}` and their methods in capitals. A
+    /// Builds the table from templates such as `/jobs/{job_id}` and their methods in upper case. A
     /// template may occur several times; its methods are merged.
     pub(crate) fn new(routes: impl IntoIterator<Item = (String, Vec<String>)>) -> Self {
         let template = |(text, mut methods): (String, Vec<String>)| {

@@ -1,5 +1,5 @@
-//! The description of an API without its handlers, so that specifications need no service and no
-//! device.
+//! The description of an API without its handlers, so that the documents can be generated without a
+//! service and a device.
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use poem::http::Method;
 use poem_openapi::OpenApi;
 use poem_openapi::registry::{MetaApi, Registry};
 
-/// Describes `T` without serving it.
+/// Describes the API `T` without serving it.
 pub(crate) struct Described<T>(PhantomData<fn() -> T>);
 
 impl<T> Described<T> {

@@ -1,7 +1,7 @@
 //! The OpenAPI documents: the full document, and the document for client generators.
 //!
 //! poem-openapi describes types and operations. This module adds what poem-openapi leaves out, and
-//! corrects forms that validators or generators reject.
+//! corrects output that validators or generators reject.
 
 use poem_openapi::OpenApiService;
 
@@ -94,7 +94,7 @@ fn client() -> Value {
     document
 }
 
-/// Returns the path templates of the document, with their methods in capitals.
+/// Returns the path templates of the document, with their methods in upper case.
 pub(crate) fn operations(document: &Value) -> Vec<(String, Vec<String>)> {
     let Some(paths) = document.get("paths").and_then(Value::as_mapping) else {
         return Vec::new();

@@ -16,8 +16,9 @@ use warpgauge_service::{ServiceStatus, SubmittedJob};
 /// 30 days, seconds.
 const MONTH_S: u64 = 30 * 24 * 60 * 60;
 
-/// Adds examples of parameters, which documentation pages send at one click. Ids of existing
-/// objects, such as a job, have no example, so that the user must fill in the field first.
+/// Adds examples of parameters, which documentation pages send when the user clicks a button. Ids
+/// of existing objects, such as a job, have no example, so that the user must fill in the field
+/// first.
 pub(super) fn add_parameter_examples(document: &mut Value) {
     let parameters = operation(document, "/admin/cleanup-jobs", "post")
         .and_then(|it| it.get_mut("parameters").and_then(Value::as_sequence_mut));
@@ -182,17 +183,17 @@ pub(super) fn add_examples(document: &mut Value, submissions: &[&str]) {
         }
     }
     rewrite::error_examples(document);
-    // Of all 503 answers, only this one is not an error of the request.
+    // Among all answers with status 503, only this one is not an error.
     let media = ["responses", "503", "content", crate::error::JSON];
     if let Some(media) = operation(document, "/health", "get").and_then(|it| descend(it, &media)) {
         media.insert("example".into(), unhealthy(&status));
     }
 }
 
-/// A stored matrix.
+/// An example of a stored matrix.
 const MATRIX: &str = include_str!("../../../../../openapi/examples/matrix.json");
 
-/// A stored tensor, and a handle that opens it.
+/// An example of a stored tensor, and of a handle that opens it.
 const TENSOR: &str = include_str!("../../../../../openapi/examples/tensor.json");
 const HANDLE: &str = include_str!("../../../../../openapi/examples/tensor_handle.json");
 
@@ -221,7 +222,7 @@ fn tensor_lease(lease_s: f64) -> Value {
     mapping([("lease_id", lease), ("tensor_id", tensor_id()), ("lease_s", lease_s.into())])
 }
 
-/// An array with four samples of sound.
+/// An array with four audio samples.
 const ARRAY: &str = "{cuda_device: 0, sample_rate: 16000, data_b64: AAAAAAAAAD8AAIA/AAAAPw==, \
     dtype: float32, shape: [4]}";
 
@@ -246,13 +247,14 @@ fn unhealthy(status: &ServiceStatus) -> Value {
     value(&Health::new(status, vec![reason], Sees::Everything))
 }
 
-/// Returns the contract of `kernels/vector_add` with sources in place of their files' names.
+/// Returns the contract of `kernels/vector_add`, with the sources in place of the names of their
+/// files.
 fn vector_add() -> Value {
     with_sources(include_str!("../../../../../kernels/vector_add/contract.yaml"))
 }
 
-/// Returns the reference of the comparison's example: a small contract, for examples that run many
-/// jobs.
+/// Returns the reference kernel of the example comparison: a small contract, for examples that run
+/// many jobs.
 fn square() -> Value {
     let compare = parsed(include_str!("../../../../../openapi/examples/compare.json"));
     mapping([("kernel", compare.get("ref_kernel").cloned().unwrap_or_default())])
@@ -302,7 +304,7 @@ fn list(item: Value) -> Value {
     Value::Sequence(vec![item])
 }
 
-/// Returns a suite of one case with its baseline. Any server can run it.
+/// Returns a suite with one case, and its baseline. Any server can run it.
 fn gate_request() -> Value {
     let case = mapping([("name", "square".into()), ("contract", square()), ("baseline", square())]);
     mapping([("suite", "suite.yaml".into()), ("cases", list(case))])
@@ -310,7 +312,7 @@ fn gate_request() -> Value {
 
 fn new_baseline() -> Value {
     let case = mapping([("name", "square".into()), ("contract", square())]);
-    // A click stores this baseline, so its name must not be one that users choose.
+    // One click stores this baseline, so users must be unlikely to choose its name.
     mapping([("name", "example".into()), ("suite", "suite.yaml".into()), ("cases", list(case))])
 }
 
@@ -318,7 +320,7 @@ fn promotion(report: &Value) -> Value {
     mapping([("job_id", report.get("job_id").cloned().unwrap_or_default())])
 }
 
-/// Returns the fields of a baseline, with `cases` as given: names, or contracts with code.
+/// Returns the fields of a baseline. `cases` contains names, or contracts with code.
 fn baseline_fields(cases: Value) -> Value {
     let mut fields = parsed(
         "{name: main, pin: {device: NVIDIA H200, driver: 580.159.04, cuda: '13.0', method: \
@@ -370,7 +372,7 @@ fn job_example(report: &Value, job_id: &Value) -> (Value, Value) {
     (job, value(&crate::routes::jobs::legacy::LegacyJob::new(view)))
 }
 
-/// Two sources to compare.
+/// Two example sources for a comparison.
 const SOURCES: &str = r#"{ref_code: "class Model(torch.nn.Module):\n    def forward(self, x):\n        return torch.relu(x)",
 custom_code: "class ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x.clamp(min=0)"}"#;
 

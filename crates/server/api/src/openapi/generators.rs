@@ -4,14 +4,14 @@ use super::rewrite::walk;
 use crate::error::JSON;
 use crate::tree::{Mapping, Value};
 
-/// Parameters that choose the form of an answer.
+/// Parameters that select the form of an answer.
 const FORM_PARAMETERS: [&str; 2] = ["stream", "format"];
 
-/// Reduces the document to what client generators support: JSON bodies only, and neither defaults
-/// nor nulls, which generated clients would send.
+/// Reduces the document to what client generators support. It keeps only JSON bodies, and removes
+/// defaults and nulls, which generated clients would send.
 pub(crate) fn for_generators(document: &mut Value) {
-    // Some generators reject operations that return pictures, and none supports files of several
-    // types.
+    // Some generators reject operations that return pictures, and none supports answers with files
+    // of several types.
     let paths = document.get_mut("paths").and_then(Value::as_mapping_mut);
     paths.into_iter().for_each(|paths| {
         paths.retain(|_, operations| !gives_files(operations));
@@ -35,19 +35,19 @@ pub(crate) fn for_generators(document: &mut Value) {
     untyped_outputs(document);
 }
 
-/// Returns whether an operation accepts only a form or a container. Generators disagree on forms,
-/// and do not support containers.
+/// Returns whether an operation accepts only a form or a container. Generators treat forms
+/// differently, and do not support containers.
 fn takes_no_json(operation: &Value) -> bool {
     let body = operation.get("requestBody").and_then(|body| body.get("content"));
     body.and_then(Value::as_mapping).is_some_and(|content| !content.contains_key(JSON))
 }
 
-/// Replaces `allOf` by its only part: once the default is removed, a type has one part left.
+/// Replaces `allOf` by its only part. Once the default is removed, only one part of a type is left.
 fn without_empty_parts(mapping: &mut Mapping) {
     let alone = mapping.len() == 1;
     let Some(parts) = mapping.get_mut("allOf").and_then(Value::as_sequence_mut) else { return };
     parts.retain(|part| part.as_mapping().is_none_or(|part| !part.is_empty()));
-    // Only a reference without siblings is replaced: with a description beside it, the list
+    // Only a reference without siblings is replaced. If there is a description beside it, the list
     // remains.
     if let [Value::Mapping(only)] = &mut parts[..]
         && alone
@@ -67,8 +67,8 @@ fn without_nulls(mapping: &mut Mapping) {
     }
 }
 
-/// Keeps one media type for each answer, JSON if possible, and only JSON for bodies. It also
-/// removes parameters that choose another type.
+/// Keeps one media type for each answer, JSON if possible, and only JSON for bodies. Removes the
+/// parameters that select another media type.
 fn json_only(operation: &mut Mapping) {
     if let Some(body) = operation.get_mut("requestBody")
         && let Some(content) = body.get_mut("content").and_then(Value::as_mapping_mut)
@@ -80,7 +80,7 @@ fn json_only(operation: &mut Mapping) {
     for (_, answer) in answers.into_iter().flatten() {
         if let Some(content) = answer.get_mut("content").and_then(Value::as_mapping_mut) {
             let forms = content.len();
-            // Without a JSON form, the first form is kept.
+            // If there is no JSON form, the first form is kept.
             let first = content.keys().next().cloned();
             let kept = if content.contains_key(JSON) { Some(JSON.into()) } else { first };
             content.retain(|media_type, _| Some(media_type) == kept.as_ref());
@@ -95,7 +95,7 @@ fn json_only(operation: &mut Mapping) {
 
 /// Keeps one type of answer for success. Generators for languages with one return type per call
 /// reject two types, or read the second as the first. A client that does not want to wait submits a
-/// batch of one job.
+/// batch with one job.
 fn one_success(operation: &mut Mapping) {
     let answers = operation.get_mut("responses").and_then(Value::as_mapping_mut);
     let accepted = answers.filter(|answers| answers.contains_key("200"));
@@ -104,8 +104,8 @@ fn one_success(operation: &mut Mapping) {
     }
 }
 
-/// Keeps one type of error, for the same generators. Answers with another body, such as that of
-/// `/health` without a working device, are removed.
+/// Keeps one type of error, for the same generators. Error answers with another body, such as that
+/// of `/health` without a working device, are removed.
 fn one_failure(operation: &mut Mapping) {
     let Some(answers) = operation.get_mut("responses").and_then(Value::as_mapping_mut) else {
         return;
@@ -126,8 +126,8 @@ fn drop_parameters(operation: &mut Mapping, names: &[&str]) {
     }
 }
 
-/// Sets the format of integers. OpenAPI has `int32` and `int64`, and generators use 32 bits for any
-/// other format. All counts fit into 63 bits.
+/// Sets the format of integers. OpenAPI defines `int32` and `int64`, and generators use 32 bits for
+/// any other format. All counts fit in 63 bits.
 fn wide_integers(schema: &mut Mapping) {
     if schema.get("type").and_then(Value::as_str) != Some("integer") {
         return;
@@ -146,8 +146,8 @@ fn first_that_fits(schema: &mut Mapping) {
     }
 }
 
-/// Removes the type of `ReturnOutputs`. Java that generators write for a choice between a list and
-/// another type does not compile.
+/// Removes the type of `ReturnOutputs`. The Java code that generators write for a choice between a
+/// list and another type does not compile.
 fn untyped_outputs(document: &mut Value) {
     let outputs = document
         .get_mut("components")

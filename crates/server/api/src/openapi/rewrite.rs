@@ -3,7 +3,8 @@
 use crate::error::JSON;
 use crate::tree::{Mapping, Value, parsed};
 
-/// Sorts the groups in the order of their first operations. poem-openapi sorts them by name.
+/// Sorts the groups of operations by their first operation in the document. poem-openapi sorts them
+/// by name.
 pub(crate) fn order_tags(document: &mut Value) {
     let mut order: Vec<Value> = Vec::new();
     let paths = document.get("paths").and_then(Value::as_mapping);
@@ -18,7 +19,7 @@ pub(crate) fn order_tags(document: &mut Value) {
     }
 }
 
-/// Removes empty defaults from parameters, because a page that fills them in would send `[]`.
+/// Removes empty defaults from parameters. A page that fills them in would send `[]`.
 pub(crate) fn drop_empty_defaults(document: &mut Value) {
     walk(document, &mut |mapping| {
         let is_parameter = mapping.contains_key("in") && mapping.contains_key("name");
@@ -134,7 +135,7 @@ pub(crate) fn operation<'a>(
     document.get_mut("paths")?.get_mut(path)?.get_mut(method)?.as_mapping_mut()
 }
 
-/// Returns the mapping at the nested `keys`.
+/// Returns the mapping at a path of nested `keys`.
 pub(crate) fn descend<'a>(from: &'a mut Mapping, keys: &[&str]) -> Option<&'a mut Mapping> {
     let mut at = from;
     for key in keys {

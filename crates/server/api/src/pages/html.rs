@@ -1,5 +1,5 @@
-//! Pages for browsers: a job, at the same address at which programs get its JSON, and the list of
-//! jobs as the front page.
+//! Pages for browsers: the page of a job, at the address at which programs get its JSON, and the
+//! list of jobs as the front page.
 
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{IntoResponse, Request, Response};
@@ -15,7 +15,7 @@ use warpgauge_service::{Caller, JobQuery, ServiceError, Services};
 /// Path of the files that pages load.
 pub(super) const FILES: &str = "/assets/:file";
 
-/// Number of jobs on a page of the list.
+/// Number of jobs that one page of the list shows.
 const LISTED: u32 = 50;
 
 /// Maximum length of a job's id, characters. Longer ids are not looked up.
@@ -101,7 +101,7 @@ async fn differences(
     })
 }
 
-/// Returns the links, with the artifacts of the job if it has a report of kernels.
+/// Returns the links of a page. If the job has a report on kernels, they include its artifacts.
 async fn with_artifacts(job: &JobView, links: Links, service: &Services, caller: &Caller) -> Links {
     if job.result.is_none() && job.comparison.is_none() {
         return links;
@@ -114,7 +114,8 @@ async fn with_artifacts(job: &JobView, links: Links, service: &Services, caller:
                 Some(ArtifactLink { name: artifact.name, kernel: artifact.kernel, url })
             });
             let artifacts: Vec<ArtifactLink> = linked.collect();
-            // Kernels with PTX have a page of their code at a path beside it.
+            // For a kernel with PTX, there is a page with its code at a path next to the
+            // artifact's.
             let of_ptx = artifacts.iter().filter(|artifact| artifact.name == "ptx");
             let code = of_ptx.map(|artifact| ArtifactLink {
                 name: "Source beside PTX and SASS".to_owned(),
@@ -127,8 +128,8 @@ async fn with_artifacts(job: &JobView, links: Links, service: &Services, caller:
     }
 }
 
-/// Serves the style sheet. Its name contains a hash of its content, so browsers may cache it
-/// without limit.
+/// Serves the style sheet. Its name contains a hash of its content, so browsers may cache it for
+/// any time.
 pub(super) fn style(request: Request) -> Response {
     if request.uri().path().trim_start_matches('/') != style::path() {
         let text = "there is no such file: reload the page that names it";

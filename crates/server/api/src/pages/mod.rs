@@ -1,5 +1,5 @@
-//! Pages and documents: Swagger UI, the specifications, jobs for browsers. Pages load nothing from
-//! other servers.
+//! Pages and documents: Swagger UI, the specifications, and jobs for browsers. Pages load nothing
+//! from other servers.
 //!
 //! - `html`: jobs and their list as pages, and the files that pages load
 
@@ -22,8 +22,8 @@ use super::paths::{BOOK, is_in_book};
 use super::response::compression::{accepts_gzip, zipped};
 use super::response::html::is_asset;
 
-/// Adds the pages to `route`. Each is rendered at its first request: together they take more memory
-/// than the rest of an idle server.
+/// Adds the pages to `route`. Each is rendered when it is first requested, because together they
+/// take more memory than the rest of an idle server.
 pub(super) fn add(route: Route) -> Route {
     let docs = || swagger_page(&openapi::full_json());
     let book = warpgauge_book::paths().fold(route, |route, path| {
@@ -40,18 +40,19 @@ pub(super) fn add(route: Route) -> Route {
         .at("/openapi-client.json", get(page("application/json", openapi::client_json)))
 }
 
-/// Pages other than the book. The style sheet's path is a template.
+/// Paths of the pages other than the book. The path of the style sheet is a template.
 const PATHS: [&str; 6] =
     ["/", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json", "/assets/{file}"];
 
-/// The paths that [`add`] adds.
+/// Returns the paths that [`add`] adds.
 pub(super) fn paths() -> impl Iterator<Item = String> {
     let book = warpgauge_book::paths().map(|path| format!("{BOOK}/{path}"));
     let front = [BOOK.to_owned(), format!("{BOOK}/")];
     PATHS.into_iter().map(str::to_owned).chain(front).chain(book)
 }
 
-/// Returns whether the request is for a page. An operation has the path of the front page, too.
+/// Returns whether the request is for a page. The path of the front page also belongs to an
+/// operation.
 pub(super) fn has(request: &Request) -> bool {
     let path = request.uri().path();
     is_asset(path)
@@ -59,7 +60,8 @@ pub(super) fn has(request: &Request) -> bool {
         || PATHS.contains(&path) && (path != "/" || *request.method() != Method::POST)
 }
 
-/// A constant text in plain and compressed form, so that neither is made for each request.
+/// A constant text in plain and compressed form, so that neither has to be produced for each
+/// request.
 struct Page {
     content_type: &'static str,
     make: Arc<dyn Fn() -> String + Send + Sync>,
@@ -78,7 +80,8 @@ fn page(content_type: &'static str, make: impl Fn() -> String + Send + Sync + 's
 }
 
 impl Page {
-    /// Renders the page off the async threads, because rendering takes longer than most answers.
+    /// Renders the page outside the async threads, because rendering takes longer than most
+    /// answers.
     async fn made(&self) -> Result<(), ApiError> {
         if self.made.get().is_some() {
             return Ok(());
@@ -95,7 +98,8 @@ impl Made {
     fn new(text: String) -> Self {
         let policy = policy_of(&text);
         let zipped = zipped(text.as_bytes()).unwrap_or_default();
-        // A boxed text has no spare capacity, which a text made by replacements may have.
+        // A boxed text has no spare capacity. A text that was changed by replacements may have
+        // some.
         let text = Bytes::from(text.into_boxed_str().into_boxed_bytes());
         Self { text, zipped: zipped.into(), policy }
     }
@@ -120,8 +124,8 @@ impl Endpoint for Page {
     }
 }
 
-/// Returns the content security policy of a page. The page may run its own scripts, use its own
-/// styles, and send requests to this server. Nothing else is executed, fetched or framed.
+/// Returns the content security policy of a page. The page may run its scripts, use its styles, and
+/// send requests to this server. The policy forbids everything else.
 fn policy_of(page: &str) -> HeaderValue {
     let [scripts, styles] = digests(page);
     let policy = format!(
@@ -134,8 +138,8 @@ fn policy_of(page: &str) -> HeaderValue {
         .unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"))
 }
 
-/// Returns the digests of a page's scripts and styles, in the form that policies list; `'none'` if
-/// there are none.
+/// Returns the digests of a page's scripts and styles, in the form in which policies list them;
+/// `'none'` if there are none.
 fn digests(page: &str) -> [String; 2] {
     const ELEMENTS: [&str; 2] = ["script", "style"];
     let mut found: [Vec<String>; 2] = Default::default();
@@ -158,7 +162,7 @@ fn digests(page: &str) -> [String; 2] {
 /// Answer of the GPU Tensor Server at its front page, byte for byte.
 const RUNNING: &str = r#"{"message":"GPU Tensor Server is running"}"#;
 
-/// Returns the front page for programs. Browsers get the list of jobs ([`html`]).
+/// Returns the front page for programs. Browsers receive the list of jobs ([`html`]).
 fn front() -> Response {
     let response = Response::builder().header(header::VARY, "accept");
     response.content_type("application/json").body(RUNNING)

@@ -1,5 +1,5 @@
-//! The form of a report: fields of the CUDA Evaluation Server without a value have placeholders, or
-//! are absent ([`AnswerForm`]).
+//! The form of a report. Fields of the CUDA Evaluation Server that have no value contain
+//! placeholders, or are absent ([`AnswerForm`]).
 
 use std::sync::LazyLock;
 
@@ -8,11 +8,11 @@ use poem::{Addr, FromRequest, Request, RequestBody};
 
 use warpgauge_report::{CompareResponse, EvaluateResponse, Pod};
 
-/// Header of RFC 7240, and its preference for a report without placeholders.
+/// Header of RFC 7240 with which a client can request a report without placeholders.
 const PREFER: &str = "prefer";
 const MINIMAL: &str = "return=minimal";
 
-/// Name of this host.
+/// Name of this machine.
 static HOST: LazyLock<String> = LazyLock::new(|| {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim().to_owned()
@@ -20,7 +20,7 @@ static HOST: LazyLock<String> = LazyLock::new(|| {
 
 /// The form of the report that a request prefers.
 pub(crate) enum AnswerForm {
-    /// Reports have placeholders, and the name of the host that answers.
+    /// Reports contain placeholders, and the name of the machine that answers.
     Full(Pod),
     /// Fields without a value are null or absent.
     Minimal,
@@ -45,7 +45,7 @@ fn wants_minimal(headers: &HeaderMap) -> bool {
     preferences.any(|preference| preference.trim().eq_ignore_ascii_case(MINIMAL))
 }
 
-/// A report that has fields of the CUDA Evaluation Server.
+/// A report with fields of the CUDA Evaluation Server.
 pub(crate) trait HasPlaceholders: Sized {
     /// Returns the report in this form.
     fn in_form(self, form: AnswerForm) -> Self;

@@ -1,4 +1,4 @@
-//! Reads request bodies into memory, at once or piece by piece, within bounds: [`BodyLimits`].
+//! Reads request bodies into memory, at once or piece by piece, within limits: [`BodyLimits`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,27 +24,28 @@ use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 /// enlarges a large allocation by remapping its pages, without copying bytes.
 const GROWTH_BYTES: usize = 16 << 20;
 
-/// Maximum size of bodies that do not count against the budget of all bodies.
+/// Maximum size of a body that does not count against the budget for all bodies.
 const SMALL_BYTES: usize = 1 << 20;
 
 /// Bytes per unit of the budget.
 const UNIT_BYTES: usize = 64 << 10;
 
-/// Budgets in multiples of the largest body: of all bodies in memory, and of all uploads on disk.
+/// Budgets, as multiples of the largest body: for all bodies in memory, and for all uploads on
+/// disk.
 const BUDGET_BODIES: u64 = 4;
 const BUDGET_UPLOADS: u64 = 2;
 
-/// Bounds on the size of a body, and of all bodies together.
+/// Limits on the size of a body, and on the size of all bodies together.
 #[derive(Debug, Clone)]
 pub(crate) struct BodyLimits {
     pub(crate) limit_bytes: u64,
-    /// Name of the limit's setting, and advice for larger bodies.
+    /// Name of the setting for this limit, and advice for larger bodies.
     setting: &'static str,
     advice: &'static str,
     budget: Pool,
-    /// Number of further bytes that the server reads and drops of a rejected body.
+    /// Number of further bytes of a rejected body that the server reads and discards.
     linger_bytes: usize,
-    /// Bounds for files that are written to disk as they arrive.
+    /// Maximum size of files that are written to disk as they arrive, bytes.
     upload_bytes: u64,
     upload_budget: Pool,
     /// Owner of the body.
@@ -53,8 +54,8 @@ pub(crate) struct BodyLimits {
 }
 
 impl BodyLimits {
-    /// `shared` says whether several callers with keys may exist. If so, each may use a share of
-    /// the memory and of the disk, but at least enough for one body.
+    /// Creates the limits. `shared` indicates whether there may be several callers with keys. If
+    /// so, each may use a share of the memory and of the disk, but at least enough for one body.
     pub(crate) fn new(
         limit_bytes: u64,
         upload_bytes: u64,
@@ -74,7 +75,7 @@ impl BodyLimits {
         }
     }
 
-    /// Returns the bounds for files that are written to the disk.
+    /// Returns the limits for files that are written to disk.
     pub(crate) fn of_uploads(&self) -> Self {
         Self {
             limit_bytes: self.upload_bytes,
@@ -86,18 +87,18 @@ impl BodyLimits {
         }
     }
 
-    /// Returns the bounds for a body of this caller.
+    /// Returns the limits for a body from this caller.
     pub(crate) fn of(&self, caller: &Caller) -> Self {
         Self { owner: Owner::named(&caller.owner), ..self.clone() }
     }
 
-    /// Returns the bounds for bodies of at most this size.
+    /// Returns the limits for bodies of at most this size.
     pub(crate) fn at_most(&self, limit_bytes: u64) -> Self {
         Self { limit_bytes: self.limit_bytes.min(limit_bytes), ..self.clone() }
     }
 }
 
-/// Returns a pool with room for this number of bodies of maximum size.
+/// Returns a pool for this number of bodies of the maximum size.
 fn budget(limit_bytes: u64, bodies: u64, shared: bool) -> Pool {
     let one = limit_bytes.max(GROWTH_BYTES as u64).div_ceil(UNIT_BYTES as u64);
     let units = |units: u64| usize::try_from(units).unwrap_or(usize::MAX);
@@ -105,7 +106,7 @@ fn budget(limit_bytes: u64, bodies: u64, shared: bool) -> Pool {
     Pool::new(PoolBounds { places, extra: 0, waiting: 0, shared, least })
 }
 
-/// Returns the limits for a request's body, with its owner, and the connection of the request.
+/// Returns the limits for a request's body with its owner, and the connection of the request.
 pub(crate) fn bounds(request: &Request) -> Result<(BodyLimits, &Arc<ConnectionState>), ApiError> {
     let missing = || ApiError::internal("body-limits", "no body limits are set");
     let (limits, connection) = request
@@ -116,7 +117,8 @@ pub(crate) fn bounds(request: &Request) -> Result<(BodyLimits, &Arc<ConnectionSt
     Ok((limits, connection))
 }
 
-/// A share of the memory, or of the disk space, for all bodies. It is released when it is dropped.
+/// A reservation of memory, or of disk space, from the budget for all bodies. It is released when
+/// it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
     turns: Vec<PoolPermit>,
@@ -124,7 +126,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Enlarges the share to cover `needed` bytes.
+    /// Enlarges the reservation to `needed` bytes.
     pub(crate) fn cover(&mut self, needed: usize, limits: &BodyLimits) -> Result<(), ApiError> {
         if needed <= self.bytes.max(SMALL_BYTES) {
             return Ok(());
@@ -167,7 +169,8 @@ pub(crate) async fn read(
     Ok((buffer, share))
 }
 
-/// The pieces of a body as they arrive, within the deadlines and the limit on its length.
+/// Pieces of a body, in the order in which they arrive. The deadlines and the limit on the length
+/// apply.
 ///
 /// If the value is dropped early, the rest of the body is read and discarded.
 pub(crate) struct Pieces<'a> {
@@ -247,7 +250,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Drops the rest of the body.
+    /// Discards the rest of the body.
     fn refuse(&mut self) {
         if let (Some(stream), Ok(runtime)) = (self.stream.take(), Handle::try_current()) {
             self.connection.received();
@@ -256,7 +259,7 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// Reserves space for `needed` bytes. The first step already reserves what `Content-Length`
+/// Reserves memory for `needed` bytes. The first step reserves as much as `Content-Length`
 /// announces, up to `GROWTH_BYTES`.
 fn grow(buffer: &mut Vec<u8>, needed: usize, declared: usize) -> Result<(), ApiError> {
     if needed <= buffer.capacity() {

@@ -1,8 +1,8 @@
 //! Reads the fields of a form piece by piece: [`MultipartForm`].
 //!
-//! The parser takes all pieces that its stream has ready before it parses any. So this stream has
-//! only one piece ready at a time. It ends with an error if many bytes yield no content, because
-//! the head of a field is short.
+//! The parser takes all pieces that its stream has ready before it parses any of them. So this
+//! stream has only one piece ready at a time. Because the head of a field is short, the stream ends
+//! with an error if many bytes contain no content.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -18,9 +18,9 @@ use super::body::{BodyLimits, Pieces, Share};
 use crate::error::ApiError;
 use warpgauge_model::FailureCode;
 
-/// Maximum number of bytes without content. A connection delivers up to half of this at once, which
-/// may contain the end of a field and part of the next head. The rest of the head may need the same
-/// amount again.
+/// Maximum number of bytes without content. A connection may deliver up to half of this at once,
+/// and those bytes may contain the end of a field and part of the next head. The rest of the head
+/// may need the same number of bytes again.
 const MAX_UNREAD: usize = 1 << 20;
 
 /// Media type of forms.
@@ -36,19 +36,19 @@ pub(crate) struct MultipartForm<'a> {
 struct State {
     /// Bytes since the last content.
     unread: AtomicUsize,
-    /// Share of the disk space of all uploads.
+    /// Reservation of disk space from the budget for all uploads.
     share: Mutex<Share>,
 }
 
 impl State {
-    /// Enlarges the share to this number of bytes.
+    /// Enlarges the reservation to this number of bytes.
     fn cover(&self, bytes: usize, limits: &BodyLimits) -> Result<(), ApiError> {
         let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
         share.cover(bytes, limits)
     }
 }
 
-/// Why a stream ended: an error of the body, or too many bytes without content.
+/// Reason why a stream ended: an error of the body, or too many bytes without content.
 type Ended = Box<dyn Error + Send + Sync>;
 
 impl<'a> MultipartForm<'a> {
@@ -100,20 +100,20 @@ impl<'a> MultipartForm<'a> {
         Ok(())
     }
 
-    /// Returns the form's share of the disk space of all uploads.
+    /// Returns the form's reservation of disk space.
     pub(crate) fn into_share(self) -> Share {
         std::mem::take(&mut *self.state.share.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Returns the boundary in the media type of a form, or `None` for another type.
+/// Returns the boundary in the media type of a form; `None` if the media type is another one.
 pub(crate) fn boundary(text: &str) -> Option<String> {
     let essence = text.split(';').next().unwrap_or_default().trim();
     let form = essence.eq_ignore_ascii_case(FORM);
     form.then(|| multer::parse_boundary(text).ok()).flatten()
 }
 
-/// Converts an error of the parser. `field` is the field for the form's file.
+/// Converts an error of the form's parser. `field` is the name of the field for the file.
 pub(crate) fn malformed(field: &str, error: multer::Error) -> ApiError {
     match error {
         multer::Error::StreamReadFailed(ended) => match ended.downcast::<ApiError>() {
@@ -130,10 +130,10 @@ pub(crate) fn malformed(field: &str, error: multer::Error) -> ApiError {
     }
 }
 
-/// A stream that has one piece ready at a time.
+/// A stream that has only one piece ready at a time.
 struct OneByOne<'a> {
     source: BoxStream<'a, Result<Bytes, Ended>>,
-    /// Whether the parser must first parse the last piece.
+    /// Whether the parser must parse the last piece before it receives the next.
     waits: bool,
     state: Arc<State>,
 }

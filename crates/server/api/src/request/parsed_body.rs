@@ -27,18 +27,18 @@ pub(crate) const MEDIA_TYPES: [(&str, BodyFormat); 6] = [
     ("application/x-msgpack", BodyFormat::MsgPack),
 ];
 
-/// A way to parse a body.
+/// A way of parsing a body.
 pub(crate) trait ReadAs<T> {
     fn parse(format: BodyFormat, bytes: &[u8]) -> Result<T, ParseError>;
 }
 
-/// Parses a body exactly as its type defines it.
+/// Parses a body strictly according to its type.
 pub(crate) enum Strict {}
 
 /// Parses a body that may contain large arrays of numbers. The body's type must support arrays.
 pub(crate) enum Arrays {}
 
-/// Parses a body that may have the form of the CUDA Evaluation Server.
+/// Parses a body that may use the request format of the CUDA Evaluation Server.
 pub(crate) enum AsReference {}
 
 impl<T: DeserializeOwned> ReadAs<T> for Strict {
@@ -62,15 +62,15 @@ impl<T: Compatible> ReadAs<T> for AsReference {
 /// A request body, parsed by `R`.
 pub(crate) struct ParsedBody<T, R = Strict> {
     pub(crate) value: T,
-    /// Share of the memory of all bodies, held while the server works on the request.
+    /// Reservation of memory, held while the server works on the request.
     pub(crate) share: Share,
     read_as: PhantomData<R>,
 }
 
-/// A [`ParsedBody`] with large arrays of numbers.
+/// A [`ParsedBody`] that may contain large arrays of numbers.
 pub(crate) type ArrayBody<T> = ParsedBody<T, Arrays>;
 
-/// A [`ParsedBody`] that may have the form of the CUDA Evaluation Server.
+/// A [`ParsedBody`] that may use the request format of the CUDA Evaluation Server.
 pub(crate) type CompatibleBody<T> = ParsedBody<T, AsReference>;
 
 impl<T: Send + 'static, R: ReadAs<T> + 'static> ParsedBody<T, R> {
@@ -145,8 +145,8 @@ pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
     }
 }
 
-/// Returns the format that `Content-Type` names, by default JSON. A browser must name a format:
-/// without one, any web page could send the body without a preflight request.
+/// Returns the format that `Content-Type` specifies, by default JSON. A browser must specify a
+/// format: otherwise any web page could send the body without a preflight request.
 pub(crate) fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ApiError> {
     if let Some(encoding) = headers.get(header::CONTENT_ENCODING)
         && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")

@@ -1,4 +1,4 @@
-//! A temporary file that is written as its content arrives: [`Spool`].
+//! A temporary file that is written while its content arrives: [`Spool`].
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -10,26 +10,29 @@ use tokio::task::JoinHandle;
 use crate::error::ApiError;
 use warpgauge_model::ErrorCode;
 
-/// Number of bytes, or of pieces, from which pending pieces are written to the file.
+/// Number of pending bytes, or of pending pieces, at which they are written to the file.
 const WRITTEN_BYTES: usize = 1 << 20;
 const WRITTEN_PIECES: usize = 64;
 
-/// A file that arrives in pieces. A blocking thread writes the pieces that have arrived, and is
-/// free while a slow client sends the next piece. The file is removed when this value is dropped.
+/// A file whose content arrives in pieces. A blocking thread writes the pieces that have arrived.
+/// It is free for other work while a slow client sends the next piece. The file is removed when
+/// this value is dropped.
 #[derive(Default)]
 pub(crate) struct Spool {
-    /// Pieces that have not been passed to a write yet.
+    /// Pieces for which no write has started yet.
     pieces: Vec<Bytes>,
     pending: usize,
-    /// The last write, which owns the file.
+    /// The most recent write, which owns the file.
     writing: Option<JoinHandle<io::Result<File>>>,
 }
 
 impl Spool {
-    /// Adds a piece. If enough pieces are pending, the future waits for the last write and starts
-    /// the next.
+    /// Adds a piece. If enough pieces are pending, waits for the previous write and starts the
+    /// next.
     ///
-    /// # Errors The file cannot be written.
+    /// # Errors
+    ///
+    /// The file cannot be written.
     pub(crate) async fn write(&mut self, piece: Bytes) -> Result<(), ApiError> {
         self.pending += piece.len();
         self.pieces.push(piece);

@@ -15,7 +15,7 @@ pub(crate) const MAX_NAME_BYTES: usize = 255;
 /// Valid priorities.
 pub(crate) const PRIORITIES: std::ops::RangeInclusive<i16> = -100..=100;
 
-/// Parameters of operations that create a job; [`describe`] adds them to the document.
+/// Parameters of the operations that create a job. [`describe`] adds them to the OpenAPI document.
 const PARAMETERS: &str = "
 - {name: Idempotency-Key, in: header, required: false,
    description: 'Idempotency key of the request, 1 to 255 printable ASCII characters. Another request with the same
@@ -60,7 +60,7 @@ impl<'a> FromRequest<'a> for SubmissionParams {
     }
 }
 
-/// Parameters of a job, before they are checked.
+/// Parameters of a job that are not checked yet.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     pub(crate) idempotency_key: Option<String>,
@@ -70,7 +70,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Checks the parameters. `prefix` precedes the names of fields in errors.
+    /// Checks the parameters. Errors put `prefix` before the names of fields.
     pub(crate) fn submission(
         self,
         caller: &Caller,
@@ -80,7 +80,7 @@ impl Wanted {
         let at = |name: &str, code: FailureCode, what: String| {
             ApiError::field(&format!("{prefix}{name}"), code, format!("{prefix}{name}: {what}"))
         };
-        // Outside a batch, the key is a header.
+        // Outside a batch, the key is sent as a header.
         let key_name = if prefix.is_empty() { "Idempotency-Key" } else { "idempotency_key" };
         if let Some(key) = &self.idempotency_key
             && !((1..=MAX_NAME_BYTES).contains(&key.len())
@@ -126,11 +126,11 @@ impl Wanted {
 
 fn header(headers: &HeaderMap) -> Option<String> {
     let value = headers.get("idempotency-key")?;
-    // A value that is not text fails the check that follows.
+    // A value that is not text fails the following check.
     Some(value.to_str().unwrap_or_default().to_owned())
 }
 
-/// The decoded parameters of the query.
+/// The decoded query parameters.
 struct Parameters(Vec<(String, String)>);
 
 impl Parameters {

@@ -2,11 +2,11 @@
 
 use poem::http::{HeaderMap, header};
 
-/// Maximum number of ranges that are read from a header.
+/// Maximum number of media ranges that are read from a header.
 const MAX_RANGES: usize = 64;
 
 /// Returns whether the client prefers HTML to JSON. A client without a preference, or with equal
-/// weights, gets JSON: programs often accept everything, and browsers name HTML first.
+/// weights, gets JSON: programs often accept everything, and browsers list HTML first.
 pub(crate) fn prefers_html(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let ranges = values.flat_map(|value| value.split(',')).take(MAX_RANGES).filter_map(Range::read);
@@ -14,7 +14,7 @@ pub(crate) fn prefers_html(headers: &HeaderMap) -> bool {
     quality(&ranges, "text", "html") > quality(&ranges, "application", "json")
 }
 
-/// A media range with its weight.
+/// A media range and its weight.
 struct Range {
     kind: String,
     subtype: String,
@@ -31,7 +31,8 @@ impl Range {
         (0.0..=1.0).contains(&weight).then_some(Self { kind, subtype, weight })
     }
 
-    /// Returns how precisely the range names a type; `None` if the range does not cover it.
+    /// Returns how precisely the range specifies a type; `None` if the range does not include the
+    /// type.
     fn precision(&self, kind: &str, subtype: &str) -> Option<u8> {
         match (self.kind == kind, self.subtype == subtype) {
             (true, true) => Some(2),
@@ -42,7 +43,8 @@ impl Range {
     }
 }
 
-/// Returns the weight of a type: that of the most precise range, or 0 if no range covers the type.
+/// Returns the weight of a type: that of the most precise range that includes it, or 0 if there is
+/// none.
 fn quality(ranges: &[Range], kind: &str, subtype: &str) -> f64 {
     let covering =
         ranges.iter().filter_map(|range| Some((range.precision(kind, subtype)?, range.weight)));

@@ -1,4 +1,5 @@
-//! Answers of operations that create a job: the job's report or, with `wait=false`, its address.
+//! Answers of operations that create a job: the job's report or, with `wait=false`, the job's
+//! address.
 
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{IntoResponse, Response};
@@ -26,9 +27,9 @@ pub struct Accepted {
     pub job_id: String,
     /// State of the job: `submitted`, unless the job existed before.
     pub status: JobState,
-    /// Path at which the job can be watched and its report fetched.
+    /// Path from which the job's state and its report can be fetched.
     pub status_url: String,
-    /// Whether the job existed before, with the same idempotency key.
+    /// Whether an earlier job with the same idempotency key is returned.
     pub existing: bool,
 }
 
@@ -40,7 +41,7 @@ impl Accepted {
     }
 }
 
-/// Address of a job for which no caller waits, with status 202.
+/// Address of an accepted job for which the caller does not wait, with status 202.
 pub(crate) struct AcceptedReply {
     reply: JsonReply<Accepted>,
     status_url: String,
@@ -90,8 +91,8 @@ impl IntoResponse for AcceptedReply {
     }
 }
 
-/// Returns the error for `wait=false` with a form of the report: the answer then contains no
-/// report.
+/// Returns the error for `wait=false` together with a form of the report: such an answer contains
+/// no report.
 pub(crate) fn form_without_report(parameter: &str, asked: &str) -> ApiError {
     let message = format!(
         "{parameter}: {asked} is a form of the report, and with wait=false the answer contains no report; \

@@ -1,4 +1,4 @@
-//! Compresses answers if the client accepts that.
+//! Compresses answers for clients that accept it.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use poem::{IntoResponse, Response};
 use super::reply::BodyLength;
 use crate::error::ApiError;
 
-/// Minimum size of an answer that is worth the time of compression, bytes.
+/// Minimum size of an answer that is compressed, bytes.
 const COMPRESS_FROM_BYTES: usize = 16 << 10;
 
 /// Returns whether the client accepts gzip.
@@ -29,7 +29,7 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
 }
 
 /// Compresses an answer with the fastest level of gzip, because brotli takes longer than most
-/// kernels run. The work runs off the async threads, as the body may be large.
+/// kernels run. The work runs outside the async threads, because the body may be large.
 pub(crate) async fn compressed(mut response: Response, gzip: bool) -> Response {
     let large =
         matches!(response.data::<BodyLength>(), Some(length) if length.0 >= COMPRESS_FROM_BYTES);
@@ -51,7 +51,7 @@ pub(crate) async fn compressed(mut response: Response, gzip: bool) -> Response {
     response
 }
 
-/// Returns a body, compressed with gzip.
+/// Compresses a body with gzip.
 pub(crate) fn zipped(body: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut zip = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
     zip.write_all(body)?;

@@ -1,4 +1,4 @@
-//! Events of a job as server-sent events: [`Watchers`].
+//! Sends the events of a job as server-sent events: [`Watchers`].
 
 use std::time::Duration;
 
@@ -19,18 +19,19 @@ use warpgauge_model::ErrorCode;
 use warpgauge_service::{Caller, JobEvents, JobService};
 use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 
-/// Maximum number of open streams. The number of connections, divided by `SHARE`, limits it
+/// Maximum number of open streams. The number of connections, divided by `SHARE`, may limit it
 /// further.
 const MAX_WATCHERS: usize = 256;
 const SHARE: usize = 4;
 
-/// Interval of keep-alive comments on a stream without events: proxies close silent connections.
+/// Interval of the keep-alive comments on a stream without events. Proxies close connections
+/// without traffic.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Time after which a client whose stream broke should reconnect, milliseconds.
+/// Time after which a client should reconnect if its stream breaks, milliseconds.
 const RETRY_MS: u64 = 1_000;
 
-/// The open streams, and their limit.
+/// The open streams, and the limit on their number.
 #[derive(Clone)]
 pub(crate) struct Watchers {
     places: Pool,
@@ -38,8 +39,8 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    /// Creates the limits. Streams end when the server shuts down. `shared` says whether several
-    /// callers with keys may exist. If so, each may have at most a share of the streams.
+    /// Creates the limits. Streams end when the server shuts down. `shared` indicates whether there
+    /// may be several callers with keys. If so, each may use only a share of the streams.
     pub(crate) fn new(phase: watch::Receiver<Phase>, connections: usize, shared: bool) -> Self {
         let places = MAX_WATCHERS.min(connections / SHARE).max(1);
         let bounds = PoolBounds { places, extra: 0, waiting: 0, shared, least: 1 };
@@ -51,7 +52,7 @@ impl Watchers {
         self.places.held()
     }
 
-    /// Reserves another stream for a caller.
+    /// Reserves a stream for a caller.
     pub(crate) fn place(&self, caller: &Caller) -> Result<PoolPermit, ApiError> {
         self.places.try_take(Owner::named(&caller.owner), 1).map_err(|full| {
             let (count, whose) = match full {
@@ -87,14 +88,14 @@ fn stream_of(
     mut phase: watch::Receiver<Phase>,
 ) -> SSE {
     let events = news.filter_map(move |event| {
-        // The client can know only the first event. The last event is always sent.
+        // Only the first event may be known to the client already. The last event is always sent.
         let told = known.take().is_some_and(|known| known == id(&event)) && !event.state.is_end();
         let event = (!told).then(|| written(&event));
-        // The closure holds the place until the stream ends.
+        // The closure owns the reservation until the stream ends.
         let _place = &place;
         async move { event }
     });
-    // A server that shuts down ends the streams; clients reconnect to the next server.
+    // When the server shuts down, it ends the streams. Clients then reconnect to the next server.
     let down = async move {
         let _ = phase.wait_for(|phase| *phase != Phase::Serving).await;
     };
@@ -102,7 +103,7 @@ fn stream_of(
     SSE::new(events).keep_alive(KEEP_ALIVE)
 }
 
-/// Returns the id of an event, which consists of the values that change between events.
+/// Returns the id of an event. It consists of the values that change between events.
 fn id(event: &JobEvent) -> String {
     format!(
         "{}-{}-{}-{}",

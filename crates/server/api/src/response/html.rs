@@ -1,4 +1,4 @@
-//! Answers as pages.
+//! Answers in the form of HTML pages.
 
 use poem::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use poem::{IntoResponse, Response};
@@ -16,12 +16,12 @@ pub(crate) fn is_asset(path: &str) -> bool {
     path.strip_prefix(ASSETS).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Content security policy of a page: the browser may show it with the style sheet of this server.
-/// No script runs.
+/// Content security policy of a page. The browser may show the page with the style sheet of this
+/// server. No script runs.
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; \
                       form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
-/// Links of the page at this path.
+/// Returns the links for the page at this path.
 pub(crate) fn links(path: &str) -> Links {
     let root = match PagePath::of(path) {
         Some(PagePath::Front) => "./",
@@ -31,7 +31,7 @@ pub(crate) fn links(path: &str) -> Links {
     Links { root: Some(root), ..Links::none() }
 }
 
-/// A path at which browsers get a page and programs get JSON.
+/// A path at which browsers receive a page and programs receive JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PagePath<'p> {
     /// The front page: the list of jobs.
@@ -56,13 +56,14 @@ impl<'p> PagePath<'p> {
     }
 }
 
-/// Returns whether the client gets a page: it reads a path with a page, and prefers HTML.
+/// Returns whether the client receives a page: it requests a path that has a page, and prefers
+/// HTML.
 pub(crate) fn wants_page(method: &Method, path: &str, headers: &HeaderMap) -> bool {
     let reads = matches!(*method, Method::GET | Method::HEAD);
     reads && PagePath::of(path).is_some() && prefers_html(headers)
 }
 
-/// A page.
+/// An answer that is an HTML page.
 pub(crate) struct HtmlReply(pub(crate) String);
 
 impl IntoResponse for HtmlReply {
@@ -76,7 +77,7 @@ impl IntoResponse for HtmlReply {
     }
 }
 
-/// Converts an error in JSON to a page.
+/// Converts an error in JSON to an HTML page.
 pub(crate) async fn error_as_page(mut response: Response, path: &str) -> Response {
     let status = response.status();
     if !(status.is_client_error() || status.is_server_error()) {
@@ -89,7 +90,7 @@ pub(crate) async fn error_as_page(mut response: Response, path: &str) -> Respons
     };
     let mut page = HtmlReply(error_page(status, &error, path)).into_response();
     page.set_status(status);
-    // Other headers of the error, such as the time of a retry, remain.
+    // Other headers of the error, such as `Retry-After`, are kept.
     for (name, value) in response.headers() {
         if *name != header::CONTENT_TYPE && *name != header::CONTENT_LENGTH {
             page.headers_mut().entry(name).or_insert(value.clone());
@@ -117,8 +118,8 @@ fn error_page(status: StatusCode, error: &ErrorBody, path: &str) -> String {
     warpgauge_page::notice(notice, &links(path))
 }
 
-/// Returns the commands that show a page of a server with keys. A path may contain anything, so
-/// only a plain id is shown.
+/// Returns the commands that show a page of a server that requires keys. A path may contain
+/// anything, so only a plain job id is included.
 fn with_key(path: &str) -> String {
     let is_plain = |id: &str| {
         (1..=64).contains(&id.len())

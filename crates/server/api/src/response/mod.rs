@@ -1,4 +1,4 @@
-//! Answers of several groups of operations.
+//! Answers that several groups of operations return.
 //!
 //! - `accept`: whether a client wants a page
 //! - `accepted`: a report or, with `wait=false`, the address of the job

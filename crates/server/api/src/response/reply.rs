@@ -19,7 +19,8 @@ pub(crate) struct JsonReply<T> {
     of: PhantomData<fn() -> T>,
 }
 
-/// Size of an answer's body in bytes, by which the middleware decides about compression.
+/// Size of an answer's body in bytes. The middleware uses it to decide whether to compress the
+/// answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyLength(pub(crate) usize);
 
@@ -32,8 +33,8 @@ impl<T: Serialize> JsonReply<T> {
         Ok(Self { json, of: PhantomData })
     }
 
-    /// Returns the same as [`JsonReply::new`]. An answer with large tensors (`content_bytes`) is
-    /// written off the async threads.
+    /// Works like [`JsonReply::new`]. An answer with large tensors (`content_bytes`) is written
+    /// outside the async threads.
     pub(crate) async fn with_content(value: T, content_bytes: usize) -> Result<Self, ApiError>
     where
         T: Send + 'static,

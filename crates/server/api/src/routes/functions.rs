@@ -25,10 +25,10 @@ use warpgauge_contract::functions::{
 use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::{Caller, FunctionService};
 
-/// Media type of calls and of their answers.
+/// Media type of function calls and of their answers.
 const CONTAINER: &str = "application/octet-stream";
 
-/// The operations on functions over a service.
+/// Operations on functions.
 pub(crate) struct Functions {
     pub(crate) service: Arc<dyn FunctionService>,
 }
@@ -37,8 +37,8 @@ pub(crate) struct Functions {
 impl Functions {
     /// List places of functions
     ///
-    /// Returns the devices that run functions, the number of concurrent calls, the limits of a call, and whether the
-    /// caller may run functions.
+    /// Returns the devices that run functions, the number of concurrent calls, the limits on a
+    /// call, and whether the caller may run functions.
     #[oai(
         path = "/functions/places",
         method = "get",
@@ -61,13 +61,13 @@ impl Functions {
 
     /// Call a function
     ///
-    /// Runs a Python function from the request, in a separate process without files, network and
-    /// other programs. Request and answer are containers. A container consists of the length of its
-    /// head (four bytes, little endian), the head, and the data. The head is JSON: `CallHead` in
-    /// requests and `OutcomeHead` in answers, as described in docs/cluster.md. The data are the
-    /// function with its arguments, or the returned value. A function that raises an exception,
-    /// crashes or exceeds its time limit is a result (200), which the head describes. Closing the
-    /// connection ends the call. The server stores nothing of a call.
+    /// Runs a Python function from the request, in a separate process without access to files, the
+    /// network or other programs. Request and answer are containers. A container consists of the
+    /// length of its head (four bytes, little endian), the head, and the data. The head is JSON:
+    /// `CallHead` in requests and `OutcomeHead` in answers, as described in docs/cluster.md. The
+    /// data are the function with its arguments, or the returned value. A function that raises an
+    /// exception, crashes or exceeds its time limit is a result (200), which the head describes.
+    /// Closing the connection ends the call. The server stores no data of a call.
     #[oai(
         path = "/functions/calls",
         method = "post",
@@ -77,7 +77,7 @@ impl Functions {
     async fn call(
         &self,
         caller: Data<&Caller>,
-        /// Head and function.
+        /// Head, followed by the function.
         request: CallBody,
     ) -> Result<OutcomeReply, OperationError<BodyErrors>> {
         let CallBody { mut call, share } = request;
@@ -91,7 +91,7 @@ impl Functions {
 
 pub(crate) struct CallBody {
     call: FunctionCall,
-    /// Share of the memory of all bodies, held while the function runs.
+    /// Reservation of memory, held while the function runs.
     share: Share,
 }
 
@@ -127,7 +127,7 @@ impl<'a> ApiExtractor<'a> for CallBody {
     }
 }
 
-/// Rejects a body of another media type.
+/// Rejects a body that has another media type.
 fn check_container(request: &Request) -> Result<(), ApiError> {
     let mut values = request.headers().get_all(header::CONTENT_TYPE).iter();
     let came = match (values.next(), values.next()) {
@@ -173,7 +173,7 @@ impl IntoResponse for OutcomeReply {
     fn into_response(self) -> Response {
         let mut response = Response::builder().content_type(CONTAINER).finish();
         response.set_data(BodyLength(self.0.len()));
-        // A browser must not show the result of a foreign function as a page of this server.
+        // A browser must not show a value from a caller's function as a page of this server.
         let nosniff = poem::http::HeaderValue::from_static("nosniff");
         response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
         response.set_body(self.0);

@@ -1,4 +1,4 @@
-//! Groups of operations.
+//! Groups of operations in the OpenAPI documents.
 
 use poem_openapi::Tags;
 
@@ -11,7 +11,7 @@ pub(crate) enum Tag {
     Spmv,
     /// Share tensors between processes, with the fields of the GPU Tensor Server.
     Tensors,
-    /// Run Python functions, and loops over them on all devices.
+    /// Run Python functions, and run them in loops on all devices.
     Functions,
     /// Detect changes that make kernels slower: suites, baselines and the history.
     Gate,

@@ -1,4 +1,4 @@
-//! The source of a kernel beside the instructions that the compiler made from it.
+//! The source of a kernel together with the instructions that the compiler made from it.
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use warpgauge_job_views::{CodeListing, KernelCodeView, SourceText};
 use warpgauge_model::Target;
 use warpgauge_turns::Owner;
 
-/// Name of this view in errors.
+/// Name of this view in error messages.
 const CODE: &str = "code";
 
 impl Artifacts {
-    /// Returns the code of the named kernel, or of the job's default one.
+    /// Returns the code of the named kernel, or of the job's default kernel.
     pub(super) async fn linked_code(
         &self,
         job_id: &str,
@@ -47,7 +47,8 @@ impl Artifacts {
         Ok(KernelCodeView { job_id, kernel, files, listings })
     }
 
-    /// Returns the instructions in one language. An artifact that is missing is a reason, not an error.
+    /// Returns the instructions in one language. If an artifact is missing, the result contains the
+    /// reason.
     async fn linked_listing(
         &self,
         made: Made<'_>,
@@ -86,7 +87,8 @@ impl Artifacts {
     }
 }
 
-/// Compiles CUDA C++ again: the image that ran usually has no line information.
+/// Selects a second compilation of CUDA C++, because the image that ran usually lacks line
+/// information.
 fn with_lines<'a>(kernel: &KeptKernel, kind: ArtifactKind, way: Way<'a>) -> Way<'a> {
     let target = |emulated| Target { emulated, ..kernel.target };
     match (kernel.code.kernel_type, kind) {
@@ -96,7 +98,7 @@ fn with_lines<'a>(kernel: &KeptKernel, kind: ArtifactKind, way: Way<'a>) -> Way<
     }
 }
 
-/// Returns the submitted files. The kernel's own comes first.
+/// Returns the submitted files. The file of the kernel comes first.
 fn sources(code: &KernelCode) -> Vec<SourceText> {
     let own = code.source_code.as_ref().map(|text| SourceText {
         name: code.source_path.clone().unwrap_or_else(|| own_name(code.kernel_type).to_owned()),
@@ -107,7 +109,7 @@ fn sources(code: &KernelCode) -> Vec<SourceText> {
     own.into_iter().chain(others).collect()
 }
 
-/// Name of a file that was submitted without one: the one that the compiler sees.
+/// Returns the name under which the compiler sees a file that was submitted without a name.
 fn own_name(kernel_type: KernelType) -> &'static str {
     match kernel_type {
         KernelType::Triton => "kernel.py",
@@ -116,8 +118,8 @@ fn own_name(kernel_type: KernelType) -> &'static str {
     }
 }
 
-/// Returns the name of a submitted file that a compiler's path means, or the path's last component: paths of this
-/// machine are nobody's concern.
+/// Returns the name of the submitted file to which a compiler's path refers. If there is none,
+/// returns only the path's last component, because callers must not see paths of this machine.
 fn submitted(path: &str, files: &[SourceText]) -> String {
     let found = files.iter().find(|file| Path::new(path).ends_with(&file.name));
     let own = |file: &&SourceText| {

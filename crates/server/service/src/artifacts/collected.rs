@@ -11,7 +11,8 @@ use serde::Serialize;
 use super::ArtifactKind;
 pub use warpgauge_executor::KeptKernel;
 
-/// Maximum number of kernels that are kept for a job: a reference and its candidates.
+/// Maximum number of kernels that are kept for one job, which may have a reference and several
+/// candidates.
 const MAX_KERNELS: usize = 16;
 
 /// Format version of stored kernels.
@@ -39,7 +40,7 @@ pub(super) fn unpack(bytes: &[u8]) -> Result<Vec<Arc<KeptKernel>>, String> {
     }
 }
 
-/// A profiler's file; dropping it deletes the file.
+/// A file that a profiler wrote. Dropping it deletes the file.
 #[derive(Debug)]
 struct KeptFile {
     path: tempfile::TempPath,
@@ -49,16 +50,17 @@ struct KeptFile {
 /// Artifacts that a job has produced so far.
 #[derive(Debug)]
 pub(crate) struct CollectedArtifacts {
-    /// Directory of the files. It is not the job's directory, which is deleted when the job ends.
+    /// Directory of the files. It is separate from the job's directory, which is deleted when the
+    /// job ends.
     directory: PathBuf,
     kernels: Vec<Arc<KeptKernel>>,
     files: BTreeMap<ArtifactKind, KeptFile>,
-    /// File of each output that becomes a shared tensor, or the reason why it has none, by the
-    /// output's name.
+    /// For each output that becomes a shared tensor, by name: its file, or the reason why there is
+    /// none.
     outputs: BTreeMap<String, Result<tempfile::TempPath, String>>,
 }
 
-/// The artifacts of a job at one moment.
+/// The artifacts of a job at one point in time.
 pub(crate) struct Snapshot {
     pub(super) kernels: Vec<Arc<KeptKernel>>,
     /// Path and size in bytes of each profiler file. A file is deleted with its job.
@@ -66,14 +68,14 @@ pub(crate) struct Snapshot {
 }
 
 impl CollectedArtifacts {
-    /// Creates an empty collection, whose files are in this directory.
+    /// Creates an empty collection that stores its files in this directory.
     pub(crate) fn new(directory: &Path) -> Self {
         let (kernels, files, outputs) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         Self { directory: directory.to_owned(), kernels, files, outputs }
     }
 
-    /// Keeps a kernel. It replaces a kernel of the same name; kernels beyond [`MAX_KERNELS`] are
-    /// dropped.
+    /// Keeps a kernel, in place of an earlier kernel of the same name. If there are already
+    /// [`MAX_KERNELS`], the kernel is dropped.
     pub(crate) fn keep(&mut self, kernel: KeptKernel) {
         if let Some(known) = self.kernels.iter_mut().find(|known| known.name == kernel.name) {
             *known = Arc::new(kernel);
@@ -107,7 +109,7 @@ impl CollectedArtifacts {
         self.outputs.remove(name)
     }
 
-    /// Returns the artifacts so far.
+    /// Returns the artifacts that were collected so far.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let file = |(kind, file): (&ArtifactKind, &KeptFile)| {
             (*kind, (file.path.to_path_buf(), file.bytes))

@@ -1,6 +1,6 @@
 //! Artifacts of a job: code, logs and profiler files.
 //!
-//! `collected` collects artifacts that cannot be produced again while a job runs. At the job's end
+//! `collected` keeps artifacts that cannot be produced again, while a job runs. At the job's end
 //! they move to the store (`stored`), within a limit on their total size. `serve` returns
 //! artifacts, and produces the others on demand. `code` links the source of a kernel with its
 //! instructions.
@@ -19,7 +19,7 @@ pub use types::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 use super::submission::{Caller, ServiceFuture};
 use warpgauge_job_views::KernelCodeView;
 
-/// Returns the artifacts of jobs. A caller sees only those that belong to its jobs.
+/// Returns the artifacts of jobs. A caller sees only those of its jobs.
 pub trait ArtifactService: Send + Sync {
     /// Lists the artifacts of a job.
     fn artifacts<'a>(
@@ -28,8 +28,8 @@ pub trait ArtifactService: Send + Sync {
         caller: &'a Caller,
     ) -> ServiceFuture<'a, ArtifactList>;
 
-    /// Returns one artifact of the named kernel. Without a name it is that of the job's kernel; in
-    /// a comparison, that of the first candidate.
+    /// Returns one artifact of the named kernel. The default is the job's kernel; in a comparison,
+    /// the first candidate.
     fn artifact<'a>(
         &'a self,
         job_id: &'a str,
@@ -38,8 +38,8 @@ pub trait ArtifactService: Send + Sync {
         caller: &'a Caller,
     ) -> ServiceFuture<'a, ArtifactContent>;
 
-    /// Returns the source of a kernel with the instructions made from each line. The kernel is
-    /// chosen as by [`ArtifactService::artifact`].
+    /// Returns the source of a kernel, with the instructions that were compiled from each line. The
+    /// default kernel is that of [`ArtifactService::artifact`].
     fn code<'a>(
         &'a self,
         job_id: &'a str,
@@ -50,7 +50,7 @@ pub trait ArtifactService: Send + Sync {
 
 /// The jobs that run in this process.
 pub(super) trait RunningJobs: Send + Sync {
-    /// Returns the artifacts of a running job so far, or `None` if the job does not run in this
-    /// process.
+    /// Returns the artifacts that a running job has produced so far. Returns `None` if the job does
+    /// not run in this process.
     fn artifacts(&self, job_id: &str) -> Option<Snapshot>;
 }

@@ -1,4 +1,4 @@
-//! Returns artifacts to callers, and produces those that were not kept. The main type is
+//! Returns artifacts to callers, and produces those that were not stored. The main type is
 //! [`Artifacts`].
 
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ pub(super) const NOT_COMPILED: &str = "the kernel did not compile; `log` contain
 const EMULATED: &str = "compiled for the architecture that the emulated device represents; the \
                         emulator itself executed the PTX";
 
-/// An artifact to produce: of which kernel, of which kind, for whom.
+/// An artifact to produce: its kernel, its kind, and the caller.
 #[derive(Clone, Copy)]
 pub(super) struct Made<'a> {
     pub kernel: &'a KeptKernel,
@@ -45,24 +45,24 @@ pub(super) struct Made<'a> {
     pub owner: Owner,
 }
 
-/// Whether an artifact needs the source lines of its instructions.
+/// Whether the instructions in an artifact must refer to source lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lines {
-    /// The compilation adds line information, and listings name the lines.
+    /// The compilation adds line information, and listings contain line numbers.
     Wanted,
-    /// The compilation is that of the job, and listings name no lines.
+    /// The compilation is the same as for the job, and listings contain no line numbers.
     AsCompiled,
 }
 
-/// Source of a kernel's artifact.
+/// How the artifact of a kernel is produced.
 pub(super) enum Way<'a> {
-    /// Bytes that were kept.
+    /// The bytes were kept, and are returned.
     Kept(&'a [u8]),
-    /// The compiler produces the artifact for that target.
+    /// The compiler produces the artifact for this target.
     Compile(Target),
-    /// An intermediate text of Triton, which the compiler produces again for that target.
+    /// The compiler produces an intermediate text of Triton again, for this target.
     Stage(Target),
-    /// A disassembly of an image: of the kept image, or of one that the compiler produces for that
+    /// An image is disassembled. It is the kept image, or one that the compiler produces for this
     /// target.
     List(Option<&'a BuiltImage>, Target),
 }
@@ -134,7 +134,7 @@ impl Artifacts {
         Ok(ArtifactList { job_id: job_id.to_owned(), artifacts })
     }
 
-    /// Returns the content of one artifact, of the named kernel or of the job's default one.
+    /// Returns the content of one artifact, of the named kernel or of the job's default kernel.
     async fn content(
         &self,
         job_id: &str,
@@ -199,7 +199,7 @@ impl Artifacts {
                 };
                 match lines {
                     Lines::Wanted => Bytes::copy_from_slice(text.as_bytes()),
-                    // Places in the listing are paths of this machine.
+                    // The paths in the listing are those of this machine.
                     Lines::AsCompiled => Bytes::from(without_places(&text)),
                 }
             }
@@ -284,7 +284,7 @@ impl Artifacts {
         Ok(ArtifactContent { kind, file_name, content: content.into() })
     }
 
-    /// Compiles the kernel again for that target.
+    /// Compiles the kernel again for this target.
     async fn compiled_again(
         &self,
         made: Made<'_>,
@@ -339,7 +339,8 @@ fn why_nothing(job: &JobRow) -> &'static str {
     }
 }
 
-/// Returns the source of a kernel's artifact, or the reason why the kernel has none.
+/// Returns how the artifact of a kernel is produced, or the reason why the kernel has no such
+/// artifact.
 pub(super) fn way(kernel: &KeptKernel, kind: ArtifactKind) -> Result<Way<'_>, &'static str> {
     let other = Target { emulated: !kernel.target.emulated, ..kernel.target };
     if kind == ArtifactKind::Log {
@@ -384,7 +385,7 @@ pub(super) fn way(kernel: &KeptKernel, kind: ArtifactKind) -> Result<Way<'_>, &'
     }
 }
 
-/// Returns the source of an intermediate text of a Triton kernel.
+/// Returns how the intermediate text of a Triton kernel is produced.
 fn stage<'a>(kernel: &KeptKernel, built: &'a BuiltImage, kind: ArtifactKind) -> Way<'a> {
     match built.stage(kind.name()) {
         Some(text) => Way::Kept(text.as_bytes()),
@@ -396,8 +397,8 @@ fn on_demand(kernel: &KeptKernel, target: Target) -> Option<String> {
     (kernel.target.emulated && !target.emulated).then(|| EMULATED.to_owned())
 }
 
-/// Returns the named kernel. Without a name, it is the first candidate of a comparison, or else the
-/// job's kernel.
+/// Returns the named kernel. Without a name, returns the first candidate of a comparison, or
+/// otherwise the job's kernel.
 pub(super) fn chosen<'a>(
     kernels: &'a [Arc<KeptKernel>],
     name: Option<&str>,
@@ -409,13 +410,13 @@ pub(super) fn chosen<'a>(
     .map(Arc::as_ref)
 }
 
-/// Returns the name in a form that is not a path and needs no quotes.
+/// Returns the name in a form that contains no path separators and needs no quotes.
 fn file_stem(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     name.chars().take(64).map(plain).collect()
 }
 
-/// Percent-encodes a name for a query.
+/// Percent-encodes a name for use in a query string.
 fn encoded(name: &str) -> String {
     let mut out = String::new();
     for byte in name.bytes() {

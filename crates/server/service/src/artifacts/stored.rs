@@ -1,4 +1,4 @@
-//! Artifacts of jobs, from this process or the store. The main type is [`Source`].
+//! Looks up artifacts of jobs in this process and in the store. The main type is [`Source`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use warpgauge_executor::KeptKernel;
 use warpgauge_model::{JobKind, JobState};
 use warpgauge_store::{JobRow, Store};
 
-/// Name of the artifact that holds a job's kernels in the store.
+/// Name of the stored artifact that contains a job's kernels.
 const KERNELS: &str = "kernels";
 
 const TAKEN_DOWN: &str = "artifacts of newer jobs needed the space; raise \
@@ -21,9 +21,9 @@ const NEVER_KEPT: &str = "the server could not store it when the job ended, or w
 /// Result of looking up an artifact.
 pub(super) enum Lookup<T> {
     Here(T),
-    /// The artifact existed and was removed, for this reason.
+    /// The artifact existed and was removed for this reason.
     Gone(&'static str),
-    /// The job never produced the artifact.
+    /// The job produced no such artifact.
     Nothing,
 }
 
@@ -52,7 +52,7 @@ pub(crate) async fn store_artifacts(store: &Store, job_id: &str, artifacts: Snap
     }
 }
 
-/// Artifacts of running jobs, and those in the store.
+/// Artifacts of running jobs, and artifacts in the store.
 pub(super) struct Source {
     running: Arc<dyn RunningJobs>,
     store: Store,

@@ -1,4 +1,4 @@
-//! Kinds of artifacts, and the types that describe and carry them.
+//! Kinds of artifacts, and the types that describe and contain them.
 
 use bytes::Bytes;
 use schemars::JsonSchema;
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub enum ArtifactKind {
     /// Triton IR.
     Ttir,
-    /// Triton GPU IR: the same program with its layout over the threads of a block.
+    /// Triton GPU IR, which also contains the layout of data over the threads of a block.
     Ttgir,
-    /// LLVM IR, from which PTX is compiled.
+    /// LLVM IR, which is compiled to PTX.
     Llir,
     /// PTX, the input of the assembler.
     Ptx,
@@ -55,7 +55,7 @@ impl ArtifactKind {
         }
     }
 
-    /// Returns the kind of that name.
+    /// Returns the kind with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -85,7 +85,8 @@ pub struct ArtifactList {
 pub struct ArtifactView {
     /// Name: `ptx`, `sass`, `cubin`, `log`, `ttir`, `ttgir`, `llir`, `ncu-rep` or `nsys-rep`.
     pub name: String,
-    /// Kernel of the artifact: `kernel`, or in a comparison `reference` or the name of a candidate.
+    /// Kernel to which the artifact belongs: `kernel`, or in a comparison `reference` or the name
+    /// of a candidate.
     pub kernel: String,
     /// Whether the artifact is available.
     pub available: bool,

@@ -35,7 +35,7 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// Creates a gate whose runs `intake` accepts as jobs.
+    /// Creates a gate. `intake` accepts its runs as jobs.
     pub(super) fn new(
         intake: Arc<Intake>,
         suites: Arc<Suites>,
@@ -106,8 +106,8 @@ impl Gate {
         self.suites.baselines().keep(&baseline, caller).await
     }
 
-    /// Compares a contract with itself under the quickest preset, to check that it compiles and
-    /// runs on this machine.
+    /// Compares a contract with itself under the quickest preset, in order to check that it
+    /// compiles and runs on this machine.
     async fn tried(
         &self,
         contract: &EvaluateRequest,

@@ -13,7 +13,7 @@ pub trait GateService: Send + Sync {
     /// Runs a suite as a job and returns its report.
     ///
     /// # Errors
-    /// [`ServiceError::Conflict`] if the baseline or the calibration was made under other
+    /// [`ServiceError::Conflict`] if the baseline or the calibration was measured under other
     /// conditions than those of this machine.
     fn gate(
         &self,
@@ -21,7 +21,7 @@ pub trait GateService: Send + Sync {
         submission: JobSubmission,
     ) -> ServiceFuture<'_, GateReport>;
 
-    /// Runs each case once, and stores the baseline.
+    /// Runs each case of a baseline once, and stores the baseline.
     fn put_baseline<'a>(
         &'a self,
         new: NewBaseline,
@@ -31,7 +31,7 @@ pub trait GateService: Send + Sync {
     /// Returns the caller's baselines, sorted by name.
     fn baselines<'a>(&'a self, caller: &'a Caller) -> ServiceFuture<'a, Vec<BaselineSummary>>;
 
-    /// Returns a baseline with its code.
+    /// Returns a baseline, including its code.
     fn baseline<'a>(&'a self, name: &'a str, caller: &'a Caller) -> ServiceFuture<'a, Baseline>;
 
     /// Makes the candidate of a passed gate job the baseline with this name.

@@ -1,5 +1,5 @@
-//! Accepts requests as jobs, for callers that wait for the result and for those that do not. The
-//! main type is [`Intake`].
+//! Accepts requests as jobs, whether or not their callers wait for the result. The main type is
+//! [`Intake`].
 
 use std::sync::Arc;
 
@@ -33,11 +33,11 @@ use warpgauge_telemetry::telemetry;
 /// Maximum number of attempts at a job before it fails.
 const MAX_ATTEMPTS: u8 = 3;
 
-/// Stops a job when its waiting caller disconnects.
+/// Stops a job if its waiting caller disconnects.
 struct WhileWaiting {
     job: Arc<LiveJob>,
-    /// Whether the job continues without its caller, which can fetch the result by the idempotency
-    /// key.
+    /// Whether the job continues without its caller, which can later fetch the result with the
+    /// idempotency key.
     goes_on: bool,
 }
 
@@ -120,7 +120,7 @@ impl EvaluationService for Intake {
 }
 
 impl Intake {
-    /// Creates an intake. `runner` runs its jobs.
+    /// Creates an intake whose jobs `runner` runs.
     pub(super) fn new(
         needs: &Needs,
         config: &Config,
@@ -174,8 +174,8 @@ impl Intake {
             return self.follow(&submitted.id, &submission.caller).await;
         }
         let admitted = self.admission.admit(&submission.caller.owner)?;
-        // These submissions may be rejected, or may return another job's outcome. The store decides
-        // this before the job runs.
+        // These submissions may be rejected, or may return the outcome of another job. The store
+        // decides this before the job runs.
         let careful = job.idempotency.is_some()
             || request.request().kind() == JobKind::Sweep
             || self.has_running_bound;
@@ -194,7 +194,7 @@ impl Intake {
         self.run_waited(live, request, &submission, admitted, Some(job)).await
     }
 
-    /// Returns whether copies of shared tensors need to last only until the request ends. Requests
+    /// Returns whether copies of shared tensors may be released when the request ends. Requests
     /// with an idempotency key need lasting copies, because they are compared with other requests
     /// and continue without their callers. The same applies to requests that another process may
     /// run, or that may have to wait in the store.
@@ -251,8 +251,8 @@ impl Intake {
         })
     }
 
-    /// Accepts jobs that then wait in the store: either all of them or none. For a `batch`,
-    /// problems name the job by its position.
+    /// Accepts jobs that then wait in the store: either all of them or none. In a `batch`, problems
+    /// refer to the job by its position.
     async fn submit_jobs(
         &self,
         jobs: Vec<(JobRequest, JobSubmission)>,
@@ -273,7 +273,7 @@ impl Intake {
                 true => error.within(&format!("jobs[{at}].request")),
                 false => error,
             };
-            // The jobs wait in the store and survive this process, so their copies must survive it
+            // The jobs wait in the store and outlive this process, so their copies must outlive it
             // too.
             let accepted = self.acceptance.accept(request, &submission, &mut left, false).await;
             let (request, _) = accepted.map_err(placed)?;
@@ -321,8 +321,8 @@ impl Intake {
         job.webhook.clone_from(&submission.webhook);
         job.max_attempts = match self.role {
             ProcessRole::Server if !submission.once => MAX_ATTEMPTS,
-            // The outcome is printed on a terminal, so a retry after the command's end would be
-            // useless.
+            // The outcome is printed on a terminal, so a retry after the end of the command would
+            // be useless.
             ProcessRole::Server | ProcessRole::Command => 1,
         };
         Ok(job)

@@ -1,4 +1,4 @@
-//! Validates requests and resolves their inputs before they become jobs. The main types are
+//! Validates requests, and resolves their inputs before they become jobs. The main types are
 //! [`Acceptance`] and [`Accepted`].
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::tensors::{Copies, SharedTensors};
 use warpgauge_contract::ContractLimits;
 use warpgauge_model::Requirements;
 
-/// A validated request with the content of its named matrices and tensors, and with its
+/// A validated request. It contains the content of its named matrices and tensors, and its
 /// requirements on the executor.
 pub(super) struct Accepted {
     request: JobRequest,
@@ -53,16 +53,16 @@ pub(super) struct Acceptance {
 }
 
 impl Acceptance {
-    /// Creates an acceptance of requests within these limits. `placements` finds a process that
-    /// meets their requirements.
+    /// Creates an acceptance of requests that are within these limits. `placements` finds a process
+    /// that meets their requirements.
     pub(super) fn new(needs: &Needs, limits: ContractLimits, placements: Arc<Placements>) -> Self {
         let Needs { inputs, suites, tensors, .. } = needs.clone();
         Self { placements, inputs, suites, tensors, limits }
     }
 
     /// Validates a request, and finds a process that can run it. `left` is the number of bytes that
-    /// its matrices and tensors may still take. `short` means that copies of shared tensors need
-    /// not outlast the call.
+    /// its matrices and tensors may still take. `short` means that copies of shared tensors may be
+    /// released when the request ends.
     ///
     /// # Errors
     /// All problems that were found, or the reason why no process meets the requirements.

@@ -26,16 +26,16 @@ use warpgauge_store::{HistoryRow, JobEnding, NewJob, Store, StoreError};
 use warpgauge_telemetry::{EndState, telemetry};
 use warpgauge_turns::Owner;
 
-/// Parts of a report that the store keeps.
+/// Parts of a report that are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keep {
-    /// The whole report: no other copy exists.
+    /// The complete report, because no other copy exists.
     Whole,
-    /// The report without the content of outputs, which the waiting caller receives.
+    /// The report without the content of outputs, which only the waiting caller receives.
     WithoutContent,
 }
 
-/// Pauses in seconds between attempts to write the end of a job, a minute in total. So the work is
+/// Pauses between attempts to write the end of a job, seconds. They add up to a minute. So a job is
 /// not repeated because the disk was full for a moment.
 const PAUSES_S: [u64; 7] = [1, 2, 4, 8, 15, 15, 15];
 
@@ -44,13 +44,13 @@ pub(super) struct Task {
     pub job: Arc<LiveJob>,
     pub request: Accepted,
     pub admitted: Admitted,
-    /// The job's slot among the claimed jobs.
+    /// The slot that the job occupies among the claimed jobs.
     pub place: Option<ClaimedPlace>,
     /// Entry of a job that the store accepts while the job already runs. `None` means that the
-    /// store has accepted the job.
+    /// store has already accepted the job.
     pub to_accept: Option<NewJob>,
     pub keep: Keep,
-    /// Whether the job returns to the queue when this process shuts down.
+    /// Whether the job is requeued when this process shuts down.
     pub returns: bool,
     /// Whether the job may be retried if the server lacked a resource.
     pub again: bool,
@@ -59,14 +59,14 @@ pub(super) struct Task {
 
 type Answer = Result<JobOutcome, ServiceError>;
 
-/// Settings for writing the end of a job.
+/// Settings that apply when the end of a job is written.
 struct Manner {
     keep: Keep,
     returns: bool,
     again: bool,
     /// Name of the evaluation's case in the history.
     case: String,
-    /// Key of the job's requirements, as in the store.
+    /// Text that identifies the job's requirements, as in the store.
     requires: Option<String>,
 }
 
@@ -85,13 +85,12 @@ pub(super) struct Runner {
     suites: Arc<Suites>,
     tensors: Arc<SharedTensors>,
     executor: Arc<dyn Executor>,
-    /// Directory of the jobs' files. The executor uses the directory, so it is dropped after the
-    /// executor.
+    /// Directory of the jobs' files. The executor uses it, so it is dropped after the executor.
     run_dir: Arc<RunDir>,
 }
 
 impl Runner {
-    /// Creates a runner that enters its jobs in the table `live`.
+    /// Creates a runner that registers its jobs in the table `live`.
     pub(super) fn new(
         needs: &Needs,
         live: Arc<LiveJobs>,
@@ -117,7 +116,7 @@ impl Runner {
     /// Runs a job to its end in a separate task.
     pub(super) fn begin(self: &Arc<Self>, task: Task) {
         let runner = Arc::clone(self);
-        // The job is in the table before a caller can ask for it.
+        // The job is registered in the table before a caller can ask for it.
         let entered = self.live.enter(&task.job);
         tokio::spawn(async move {
             let Task { job, request, to_accept, keep, returns, again, answer, .. } = task;
@@ -144,21 +143,21 @@ impl Runner {
             if let Some(state) = answered {
                 telemetry().job_ended(state, job.age());
             }
-            // A tensor that no report names is useless, so it is freed.
+            // A tensor that no report mentions is useless, so it is freed.
             drop(job.kept_tensors());
             let artifacts = job.collected().snapshot();
             store_artifacts(&runner.store, job.id(), artifacts).await;
-            // The permits are held until here, which limits the number of jobs whose end is not yet
-            // written.
+            // The permits are held until here. This limits the number of jobs whose end is not
+            // written yet.
             drop(places);
             // If the end was not written, the job still has its lease. Dropping the lease requeues
-            // the job for a further attempt, which may begin at once. So this comes last.
+            // the job for another attempt, which may begin at once. So this must come last.
             drop(job.lease().take());
         });
     }
 
     /// Accepts the job in the store while its work runs, so the commit adds no latency. If the
-    /// store rejects the job, this returns the error and drops the work.
+    /// store rejects the job, stops the work and returns the error.
     async fn accepted_and_done(
         &self,
         job: &LiveJob,
@@ -199,7 +198,8 @@ impl Runner {
         let matrices = matrices_of(&request);
         let (used, keep) = (tensors_of(&request), wanted(&request));
         let warnings = warnings_of(&request);
-        // Permits for further points of a sweep in parallel, held while the sweep runs.
+        // Permits for additional points of a sweep that run in parallel. They are held while the
+        // sweep runs.
         let mut places = Vec::new();
         if let JobRequest::Sweep(_) = &request {
             let devices = self.executor.offer().devices.len();
@@ -309,21 +309,21 @@ impl Runner {
         match told {
             Ok(outcome) => outcome.was_stopped(),
             Err(ServiceError::Exec(ExecError::ShuttingDown)) => true,
-            // A failure during shutdown does not concern the job.
+            // A failure during the shutdown is not caused by the job.
             Err(error) => error.is_unavailable() && self.admission.is_closing(),
         }
     }
 
-    /// Writes the end of a job, and retries for a while on a transient error such as a full disk.
-    /// `again` builds the same end for a retry. On failure, the job keeps its lease and is requeued
-    /// later.
+    /// Writes the end of a job. Retries for a while after a transient error such as a full disk.
+    /// `again` builds the same end for a retry. If all attempts fail, the job keeps its lease and
+    /// is requeued later.
     async fn write_end(
         &self,
         job: &LiveJob,
         ending: JobEnding,
         mut again: impl FnMut() -> Option<JobEnding>,
     ) -> Result<(), StoreError> {
-        // Only a job with a lease can end.
+        // Only the holder of a lease can end the job.
         let Some(mut lease) = job.lease().take() else { return Ok(()) };
         if ending.state == JobState::Completed && may_not_complete(lease.state()) {
             self.store.queue().advance_behind(&lease, JobState::Compiling)?;
@@ -351,7 +351,7 @@ impl Runner {
         outcome
     }
 
-    /// Requeues the job for another process, with the reason.
+    /// Requeues the job for another process, and stores the reason.
     async fn return_to_queue(&self, job: &LiveJob, why: String) {
         let Some(lease) = job.lease().take() else { return };
         if let Err(error) = self.store.queue().return_to_queue(lease, why).await {
@@ -368,7 +368,7 @@ impl Runner {
     async fn give_back(&self, job: &LiveJob) {
         let Some(lease) = job.lease().take() else { return };
         if let Err(error) = self.store.queue().release(lease).await {
-            // The lease expires with this process, which has the same effect.
+            // The lease expires when this process ends, which has the same effect.
             tracing::warn!(
                 job = job.id(),
                 error = error::chain(&error),
@@ -378,8 +378,8 @@ impl Runner {
     }
 }
 
-/// Returns whether the stored state is too early for completion. Short stages are not written to
-/// the store.
+/// Returns whether a job cannot complete from its stored state. The stored state may be an early
+/// one, because short stages are not written to the store.
 fn may_not_complete(written: JobState) -> bool {
     matches!(written, JobState::Submitted | JobState::Queued)
 }

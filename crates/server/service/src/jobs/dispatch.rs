@@ -1,7 +1,7 @@
-//! Claims jobs that wait in the store. It claims as many as the devices can run, and one more per
-//! device, which compiles in the meantime. While all these slots are taken, the same number of
-//! extra slots serves owners that have no job in a slot. Their jobs may not need the resource for
-//! which the others wait. The main type is [`Dispatcher`].
+//! Claims jobs that wait in the store: as many as the devices can run, and one more per device,
+//! which compiles in the meantime. While all these slots are taken, the same number of extra slots
+//! serves owners that have no job in a slot. Such jobs may not need the resource for which the
+//! other jobs wait. The main type is [`Dispatcher`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::records::{self, CodecError};
 use warpgauge_executor::Executor;
 use warpgauge_store::{ClaimedJob, Store};
 
-/// Pause after an error of the store, or while there is no disk space or no device. No event
+/// Pause after an error of the store, or while no disk space or no device is available. No event
 /// signals the end of such a condition.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -57,7 +57,7 @@ impl Dispatcher {
         self.stop.send_replace(true);
     }
 
-    /// Stops, and waits for the end of the task. No job is claimed afterwards.
+    /// Stops claiming jobs, and waits until the task has ended. No job is claimed afterwards.
     pub(crate) async fn stopped(&self) {
         self.stop();
         let task = self.task.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
@@ -98,7 +98,8 @@ impl Places {
         Self { plain: places(count), extra: places(extra), owners: Mutex::default() }
     }
 
-    /// Returns a plain slot, or else an extra one. Waits for a plain slot if all slots are taken.
+    /// Returns a normal slot or, if none is free, an extra one. If all slots are taken, waits for a
+    /// normal slot.
     async fn place(self: &Arc<Self>) -> Option<ClaimedPlace> {
         let plain = Arc::clone(&self.plain).try_acquire_owned();
         let (permit, is_extra) = match plain {
@@ -111,7 +112,7 @@ impl Places {
         Some(ClaimedPlace { places: Arc::clone(self), owner: None, is_extra, _permit: permit })
     }
 
-    /// Waits until a plain slot is free.
+    /// Waits until a normal slot is free.
     async fn plain_is_free(&self) {
         let _ = self.plain.acquire().await;
     }
@@ -154,7 +155,7 @@ impl Drop for ClaimedPlace {
 enum Turn {
     Begun,
     NothingWaits,
-    /// No job can begin now.
+    /// No job can begin at present.
     Trouble,
 }
 
@@ -184,7 +185,7 @@ async fn claim_all(mut claimer: Claimer, mut stop: watch::Receiver<bool>) {
         };
         let Some((place, admitted)) = next else { return };
         let is_extra = place.is_extra;
-        // This call must not be cancelled halfway: a claimed job must begin.
+        // This call must not be cancelled before its end: a claimed job must begin.
         match claimer.take_turn(place, admitted).await {
             Turn::Begun => {}
             Turn::NothingWaits => tokio::select! {
@@ -242,8 +243,8 @@ impl Claimer {
         }
     }
 
-    /// Requeues a job that cannot begin for lack of disk space. The job would fail now, although a
-    /// later attempt may succeed.
+    /// Requeues a job that cannot begin because of missing disk space. The job would fail now, but
+    /// a later attempt may succeed.
     async fn put_off(&self, claimed: ClaimedJob, why: &ServiceError) {
         let job = claimed.job.id;
         tracing::error!(job, error = chain(why), "a job cannot begin, and is requeued");
@@ -259,7 +260,7 @@ impl Claimer {
         let request = match records::decoded(kind, request).await {
             Ok(request) => request,
             Err(CodecError::Failed(error)) if again => {
-                // Dropping the lease requeues the job for a further attempt.
+                // Dropping the lease requeues the job for another attempt.
                 tracing::error!(job = row.id, %error, "a stored request cannot be read now");
                 return;
             }

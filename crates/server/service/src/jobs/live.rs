@@ -1,5 +1,5 @@
-//! Jobs that run in this process: their state, their watchers, and how to stop them. The main types
-//! are [`LiveJob`] and [`LiveJobs`].
+//! Jobs that run in this process: their state, their watchers, and how they are stopped. The main
+//! types are [`LiveJob`] and [`LiveJobs`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -19,9 +19,9 @@ use warpgauge_store::JobLease;
 /// Reason why a job stops before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// A permitted caller cancelled it.
+    /// A caller with permission cancelled the job.
     Cancelled,
-    /// The waiting caller disconnected.
+    /// The caller that waited for the job disconnected.
     CallerGone,
     /// Another process took over the job, or the job was removed.
     Lost,
@@ -38,9 +38,10 @@ pub(crate) struct LiveJob {
     /// Lease of the job. `None` before the store accepts the job, and after its end.
     lease: Mutex<Option<JobLease>>,
     collected: Mutex<CollectedArtifacts>,
-    /// Tensors created from the job's outputs, until a report that names them is written.
+    /// Tensors that were created from the job's outputs, until a report that mentions them is
+    /// written.
     kept: Mutex<Vec<KeptTensor>>,
-    /// Receives the events of a sweep.
+    /// Receives the events, if the job is a sweep.
     sweep: Option<SweepEvents>,
 }
 
@@ -88,8 +89,8 @@ impl LiveJob {
         &self.owner
     }
 
-    /// Updates the stage. Points of a sweep overtake each other, so a sweep stays in the profiling
-    /// stage once one point has reached it.
+    /// Updates the stage. Points of a sweep may overtake each other, so a sweep stays in the
+    /// profiling stage once one point has reached it.
     fn stage(&self, stage: JobStage) {
         // [`Self::ended`] reports the end.
         let Some(state) = stage.state() else { return };
@@ -101,15 +102,16 @@ impl LiveJob {
         });
     }
 
-    /// Keeps a kernel of the job as an artifact. Sweeps and gates keep none, because they have too
-    /// many kernels.
+    /// Keeps a kernel of the job as an artifact. Kernels of sweeps and gates are not kept, because
+    /// there are too many.
     fn keep(&self, kernel: KeptKernel) {
         if !matches!(self.kind, JobKind::Sweep | JobKind::Gate) {
             self.collected().keep(kernel);
         }
     }
 
-    /// Keeps a profiler's file, because the job's directory is deleted when the job ends.
+    /// Keeps a profiler's file in another directory, because the job's directory is deleted when
+    /// the job ends.
     fn keep_file(&self, path: &Path) {
         if self.kind == JobKind::Sweep {
             return;
@@ -136,7 +138,7 @@ impl LiveJob {
         std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the latest state.
+    /// Returns the current state of the job.
     pub(super) fn now(&self) -> JobEvent {
         let mut event = self.news.borrow().clone();
         event.elapsed_s = self.born.elapsed().as_secs_f64();
@@ -148,12 +150,12 @@ impl LiveJob {
         self.born.elapsed()
     }
 
-    /// Subscribes to events from now on. A slow reader sees only the latest.
+    /// Subscribes to future events. A slow reader sees only the latest event.
     pub(super) fn subscribe(&self) -> watch::Receiver<JobEvent> {
         self.news.subscribe()
     }
 
-    /// Reports the end of the job. No event follows it.
+    /// Reports the end of the job. No further event follows.
     pub(super) fn ended(&self, state: JobState, error: Option<String>) {
         self.change(|news| {
             (news.state, news.stage) = (state, JobStage::Ended);
@@ -173,7 +175,7 @@ impl LiveJob {
         });
     }
 
-    /// Requests a stop of the job. The first reason is kept.
+    /// Requests a stop of the job. If a stop was requested before, the earlier reason remains.
     pub(super) fn stop(&self, why: Stop) {
         self.stop.send_if_modified(|stop| {
             let first = stop.is_none();
@@ -237,12 +239,12 @@ impl Progress for LiveJob {
 #[derive(Default)]
 pub(crate) struct LiveJobs {
     jobs: Mutex<HashMap<String, Arc<LiveJob>>>,
-    /// Changes whenever a job is entered or removed.
+    /// Signals each time a job is added to the table or removed.
     changed: watch::Sender<()>,
 }
 
 impl LiveJobs {
-    /// Enters a job. Dropping the returned guard removes it.
+    /// Adds a job to the table. Dropping the returned guard removes the job.
     pub(super) fn enter(self: &Arc<Self>, job: &Arc<LiveJob>) -> Entered {
         self.lock().insert(job.id.clone(), Arc::clone(job));
         self.changed.send_replace(());
@@ -261,7 +263,7 @@ impl LiveJobs {
         self.lock().is_empty()
     }
 
-    /// Changes whenever a job is entered or removed.
+    /// Returns a channel that signals each time a job is added to the table or removed.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
@@ -289,7 +291,8 @@ impl LiveJobs {
         (by_state, if jobs.is_empty() { 0.0 } else { ages / jobs.len() as f64 })
     }
 
-    /// Locks the table for look-ups and moves only, so that a panic leaves the table consistent.
+    /// Locks the table. The lock is held only for look-ups and moves, so a panic leaves the table
+    /// consistent.
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveJob>>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,13 +3,13 @@
 //! The store contains every job, from its acceptance to its report. A job that this process runs is
 //! also in the table of `live`, with its progress and its watchers. `accept` accepts requests, and
 //! runs those whose callers wait. `dispatch` claims the jobs that wait in the store. `carry_out`
-//! runs both to their end. `views` answers queries, from the live table if its state is newer than
-//! the store's. `watcher` follows a job for callers that want its events.
+//! runs both kinds of jobs to their end. `views` answers queries, from the live table if its state
+//! is newer than the store's. `watcher` follows a job for callers that want its events.
 //!
 //! - A job ends in the store before its caller receives the outcome. Only the holder of its lease
 //!   can write that end. So the caller's outcome is the stored one, and no job ends twice.
-//! - One task (`upkeep`) later writes intermediate stages, which other processes then see. It skips
-//!   short stages.
+//! - A separate task (`upkeep`) writes intermediate stages a little later, so that other processes
+//!   see them. It skips short stages.
 
 mod accept;
 mod accepted;
@@ -50,10 +50,10 @@ use warpgauge_config::Config;
 use warpgauge_executor::Executor;
 use warpgauge_store::Store;
 
-/// Maximum wait for the ends of jobs to be written after all work has stopped.
+/// Maximum time to wait until the ends of all jobs are written, after all work has stopped.
 const LAST_WRITES: Duration = Duration::from_secs(10);
 
-/// Parts of the service that jobs use.
+/// Other parts of the service that the jobs use.
 #[derive(Clone)]
 pub(super) struct Needs {
     pub(super) store: Store,

@@ -28,8 +28,8 @@ fn state(outcome: &JobOutcome) -> JobState {
     }
 }
 
-/// Returns the report for the store. `whole` includes the content of outputs and the reports of a
-/// sweep's points. Otherwise only the waiting caller receives them.
+/// Returns the report for the store. If `whole` is set, it includes the content of outputs and the
+/// reports of a sweep's points. Otherwise only the waiting caller receives these.
 fn report(outcome: &mut JobOutcome, kind: JobKind, whole: bool) -> Result<NewReport, CodecError> {
     match outcome {
         JobOutcome::Evaluated(report) if whole => records::report(kind, report),
@@ -45,8 +45,8 @@ fn report(outcome: &mut JobOutcome, kind: JobKind, whole: bool) -> Result<NewRep
     }
 }
 
-/// Encodes a report without some of its parts. The parts are removed while the report is encoded,
-/// because they can take most of the memory and a copy would double it.
+/// Encodes a report without some of its parts. The parts are moved out while the report is encoded,
+/// because they can take most of the memory, and a copy would double it.
 fn without<R: Serialize, T>(
     kind: JobKind,
     report: &mut R,
@@ -86,7 +86,7 @@ pub(super) fn ending(
     })
 }
 
-/// Logs the end of a job on one line.
+/// Logs the end of a job in one line.
 pub(super) fn log(job: &str, kind: JobKind, ending: &JobEnding, took: Duration) {
     let report = ending.report.as_ref();
     tracing::info!(
@@ -108,8 +108,8 @@ pub(super) fn ended_without_task(job: &str, state: EndState, age: Duration) {
     telemetry().job_ended(state, age);
 }
 
-/// Returns the stored end of a stopped job, or `None` if another process has the job and writes its
-/// end.
+/// Returns the stored end of a stopped job. Returns `None` if another process holds the job and
+/// writes its end.
 pub(super) fn stopped(why: Stop) -> Option<JobEnding> {
     let (code, message) = match why {
         Stop::Cancelled => (ErrorCode::Cancelled, "the job was cancelled"),
@@ -145,7 +145,7 @@ fn code_of(error: &ServiceError) -> ErrorCode {
         ServiceError::NoSuchTensor(_) => ErrorCode::NoSuchTensor,
         ServiceError::TensorGone { code, .. } => code.clone(),
         ServiceError::Named { error, .. } => code_of(error),
-        // These errors are answers to requests. A job that ends with one of them indicates a bug.
+        // These errors are answers to requests. If a job ends with one of them, there is a bug.
         ServiceError::NoSuchJob(_)
         | ServiceError::QuotaExceeded { .. }
         | ServiceError::IdempotencyConflict { .. }

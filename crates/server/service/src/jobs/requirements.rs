@@ -1,4 +1,4 @@
-//! Matches the requirements of requests with the capabilities of processes. The main type is
+//! Finds processes whose capabilities meet the requirements of requests. The main type is
 //! [`Placements`].
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ struct Taking {
 #[derive(Default)]
 struct Taken {
     capabilities: ExecutorCapabilities,
-    /// Requirements that the executor claimed to meet but did not. They stay excluded until its
+    /// Requirements that the executor offered to meet but did not meet. They are excluded until its
     /// capabilities change.
     broken: BTreeSet<String>,
 }
@@ -50,7 +50,7 @@ impl Taking {
 /// Returns the requirements of a request on the executor.
 ///
 /// # Errors
-/// Parts of the request have different requirements on the one device that they share.
+/// Parts of the request have different requirements, although they share one device.
 pub(super) fn requirements_of(request: &JobRequest) -> Result<Requirements, ServiceError> {
     let (mut requires, languages) = match request {
         JobRequest::Evaluate(request) | JobRequest::Execute(request) => {
@@ -89,8 +89,8 @@ pub(super) enum Placement {
     Elsewhere,
 }
 
-/// Finds processes that can run jobs: this process by its executor, the others by their
-/// capabilities in the store.
+/// Finds processes that can run jobs. For this process it asks the executor; for other processes it
+/// reads their capabilities from the store.
 pub(super) struct Placements {
     store: Store,
     executor: Arc<dyn Executor>,
@@ -103,7 +103,7 @@ impl Placements {
         Arc::new(Self { store, executor, taking: Arc::default() })
     }
 
-    /// Publishes this process's capabilities in the store for the other processes. The upkeep
+    /// Publishes this process's capabilities in the store, for the other processes. The upkeep
     /// repeats this, because capabilities may change.
     pub(super) async fn offer_capabilities(&self) {
         let capabilities = self.executor.capabilities().await;
@@ -145,7 +145,7 @@ impl Placements {
         let mut reasons = BTreeSet::from([here]);
         for offer in self.store.membership().offers_of_others().await.map_err(refused)? {
             // A process of another version may publish capabilities that this process cannot read.
-            // It is skipped.
+            // Such a process is skipped.
             let Ok(offer) = serde_json::from_str::<ExecutorCapabilities>(&offer) else { continue };
             match offer.meet(order) {
                 Ok(()) => return Ok(Placement::Elsewhere),
@@ -155,8 +155,8 @@ impl Placements {
         Err(unmet(reasons))
     }
 
-    /// Marks requirements as not met, after the executor failed to meet them. From then on, this
-    /// process accepts no job with them. Succeeds if another process may run the job.
+    /// Excludes requirements that the executor failed to meet. From then on, this process accepts
+    /// no job with them. Succeeds if another process may run the job.
     ///
     /// # Errors
     /// No other process meets the requirements.

@@ -10,8 +10,8 @@ use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
 
 /// Accepts evaluations, and optionally waits for their reports.
 ///
-/// Each evaluation, comparison, execution, sweep or gate is a *job*. An accepted job ends even if
-/// this process dies.
+/// Each evaluation, comparison, execution, sweep or gate run is a *job*. An accepted job reaches an
+/// end even if this process dies.
 pub trait EvaluationService: Send + Sync {
     /// Evaluates a kernel and waits for the report. Dropping the future cancels the evaluation,
     /// unless the submission has an idempotency key. In that case the evaluation continues, and a
@@ -30,8 +30,8 @@ pub trait EvaluationService: Send + Sync {
         submission: JobSubmission,
     ) -> ServiceFuture<'_, CompareResponse>;
 
-    /// Runs the kernel once, untimed, and returns its outputs. Dropping the future has the same
-    /// effect as for [`Self::evaluate`].
+    /// Runs the kernel once without timing it, and returns its outputs. Dropping the future has the
+    /// same effect as for [`Self::evaluate`].
     fn execute(
         &self,
         request: EvaluateRequest,
@@ -61,7 +61,7 @@ pub trait EvaluationService: Send + Sync {
     ) -> ServiceFuture<'_, Vec<SubmittedJob>>;
 }
 
-/// Accepted jobs. A caller sees its own jobs; other callers get
+/// Access to accepted jobs. A caller sees only its jobs; for others it gets
 /// [`ServiceError::NoSuchJob`](crate::ServiceError::NoSuchJob).
 pub trait JobService: Send + Sync {
     /// Returns a job, with its report if it has ended.
@@ -70,7 +70,7 @@ pub trait JobService: Send + Sync {
     /// Returns a page of jobs, without their reports.
     fn jobs<'a>(&'a self, query: JobQuery, caller: &'a Caller) -> ServiceFuture<'a, JobList>;
 
-    /// Cancels a job. If it runs, its worker is killed.
+    /// Cancels a job. If the job is running, its worker is killed.
     fn cancel<'a>(&'a self, job_id: &'a str, caller: &'a Caller)
     -> ServiceFuture<'a, CancelReport>;
 
@@ -78,7 +78,8 @@ pub trait JobService: Send + Sync {
     /// end. A slow reader receives only the newest state.
     fn watch<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> ServiceFuture<'a, JobEvents>;
 
-    /// Removes ended jobs, with their reports and artifacts. Only administrators may call it.
+    /// Removes ended jobs, with their reports and artifacts. Only administrators may call this
+    /// operation.
     fn cleanup<'a>(
         &'a self,
         policy: CleanupPolicy,

@@ -1,4 +1,4 @@
-//! Jobs of the store, read without starting the pipeline.
+//! Reads the jobs in the store without starting the pipeline.
 
 use super::views::summary;
 use crate::error::{ServiceError, refused};
@@ -8,11 +8,11 @@ use warpgauge_config::Config;
 use warpgauge_job_views::JobList;
 use warpgauge_store::{JobFilter, Page, StoreView};
 
-/// Lists the jobs of this machine's store, newest first, filtered by the state, kind and label of
-/// the query.
+/// Lists the jobs in this machine's store, newest first. The query can filter them by state, kind
+/// and label.
 ///
 /// # Errors
-/// The store cannot be read, or has another version.
+/// The store cannot be read, or has another version than this program supports.
 pub async fn stored_jobs(
     config: &Config,
     query: &JobQuery,

@@ -16,19 +16,20 @@ use warpgauge_model::JobState;
 use warpgauge_store::{Retention, Store, Visibility, may_follow};
 use warpgauge_telemetry::EndState;
 
-/// Interval at which stages are written. Other processes usually do not see shorter stages.
+/// Interval at which stages are written to the store. Other processes usually do not see shorter
+/// stages.
 const WRITE: Duration = Duration::from_millis(250);
 
-/// Interval at which leases are renewed, and at which the process reads which jobs should stop.
+/// Interval at which leases are renewed, and at which the process learns which jobs it must stop.
 const HEARTBEAT: Duration = Duration::from_secs(2);
 
-/// Interval of the search for jobs whose process died.
+/// Interval at which the process searches for jobs of dead processes.
 const RECOVERY: Duration = Duration::from_secs(5);
 
 /// Interval at which old jobs are removed.
 const RETENTION: Duration = Duration::from_secs(60);
 
-/// Writes this process's state to the store, and recovers and removes jobs.
+/// Writes this process's state to the store. Recovers jobs of dead processes, and removes old jobs.
 pub(super) struct Upkeep {
     store: Store,
     live: Arc<LiveJobs>,
@@ -70,7 +71,7 @@ pub(super) async fn keep(upkeep: Weak<Upkeep>) {
 }
 
 impl Upkeep {
-    /// Creates the upkeep of the store for the jobs in this table.
+    /// Creates the upkeep for the store and for the jobs in this table.
     pub(super) fn new(
         needs: &Needs,
         config: &Config,

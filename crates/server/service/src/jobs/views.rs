@@ -25,7 +25,7 @@ use warpgauge_telemetry::EndState;
 /// Maximum time for which a cancellation waits until the job stops.
 const STOPPING: Duration = Duration::from_secs(2);
 
-/// Jobs of the store, and of this process if its state is newer.
+/// Jobs in the store, and the live state of jobs that run in this process.
 pub(crate) struct JobRecords {
     store: Store,
     live: Arc<LiveJobs>,
@@ -67,7 +67,7 @@ impl JobService for JobRecords {
 }
 
 impl JobRecords {
-    /// Reads the jobs of this store and of this table.
+    /// Creates records that read the jobs in this store and in this table.
     pub(super) fn new(store: Store, live: Arc<LiveJobs>, readiness: Arc<Readiness>) -> Arc<Self> {
         Arc::new(Self { store, live, readiness })
     }
@@ -205,14 +205,15 @@ impl JobRecords {
         Ok(CancelReport { job_id: id.to_owned(), outcome, state })
     }
 
-    /// Stops a job if this process runs it. Another process learns of the stop with its next
-    /// heartbeat.
+    /// Stops a job if it runs in this process. If it runs in another process, that process stops it
+    /// at its next heartbeat.
     async fn stop_here(&self, id: &str, caller: &Caller) -> Result<JobState, ServiceError> {
         if let Some(job) = self.live.get(id) {
             let mut news = job.subscribe();
             job.stop(Stop::Cancelled);
             let ended = news.wait_for(|news| news.stage == JobStage::Ended);
-            // A stop usually takes milliseconds. If it takes longer, the returned state shows it.
+            // A stop usually takes milliseconds. If it takes longer, the returned state is still
+            // the running one.
             let _ = tokio::time::timeout(STOPPING, ended).await;
         }
         Ok(self.row(id, caller).await?.state)
@@ -227,7 +228,7 @@ impl JobRecords {
             let why = "only an administrator's key (server.admin_keys) may remove jobs";
             return Err(ServiceError::Forbidden(why.to_owned()));
         }
-        // In the store, 0 means no limit; for callers it is the lowest limit.
+        // In the store, 0 means no limit. For callers, it means that nothing is kept.
         let nothing = policy.keep == Some(0) || policy.max_bytes == Some(0);
         let policy = Retention {
             max_age: if nothing { Some(Duration::ZERO) } else { policy.older_than },

@@ -16,7 +16,7 @@ use warpgauge_store::{JobRow, Store};
 /// Interval at which the store is polled for a job that does not run in this process.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Returns the events of a job until its end. `row` is the row that the store returned last.
+/// Returns the events of a job until its end. `row` is the most recently read row of the job.
 pub(super) fn events(
     store: Store,
     jobs: Arc<LiveJobs>,
@@ -49,7 +49,7 @@ struct Watcher {
     id: String,
     /// The last event that was returned.
     last: Option<JobEvent>,
-    /// The row when watching began.
+    /// The job's row at the time when watching began.
     first: Option<JobRow>,
 }
 

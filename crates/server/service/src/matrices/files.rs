@@ -1,4 +1,4 @@
-//! Matrices as files for download.
+//! Matrices as files that callers download.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -9,18 +9,18 @@ use warpgauge_sparse::Csr;
 use warpgauge_sparse::market;
 use warpgauge_sparse::spasm::Spasm;
 
-/// Name of the field that names the matrix.
+/// Name of the field that contains the matrix's name.
 const NAME: &str = "name";
 
-/// Size of an element in a padded format, its value and its index, bytes.
+/// Size of an element in a padded format (value and index), bytes.
 const PADDED_BYTES: u64 = 12;
 
-/// Format of a file.
+/// Format of a matrix file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatrixFileFormat {
-    /// Matrix Market.
+    /// Matrix Market format.
     Market,
-    /// SPASM, version 2.
+    /// SPASM format, version 2.
     Spasm,
 }
 
@@ -59,7 +59,7 @@ pub(super) async fn file_of(
     let (name, max_bytes) = (name.to_owned(), matrices.limits.max_matrix_bytes);
     turn.aside(move || {
         let (csr, _) = from.read(&name, NAME, max_bytes)?;
-        // The matrix is written to a file, because a slow reader would otherwise hold its memory.
+        // The matrix is written to a file, because otherwise a slow reader would keep it in memory.
         let file = written(&csr, format, max_bytes)?;
         let file_name = file_name(&name, format);
         Ok(MatrixFile { file_name, content: file.0, bytes: file.1 })
@@ -67,8 +67,8 @@ pub(super) async fn file_of(
     .await
 }
 
-/// Returns a file's name: the matrix's name without its extension. Characters other than letters,
-/// digits and `._-` become `-`.
+/// Returns the name of a file: the name of the matrix without its extension. Characters other than
+/// letters, digits and `._-` become `-`.
 fn file_name(name: &str, format: MatrixFileFormat) -> String {
     let stem = [".mtx", ".spasm"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };

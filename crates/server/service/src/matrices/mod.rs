@@ -29,38 +29,38 @@ use warpgauge_sparse::spmv::{
 use warpgauge_store::{MatrixRow, NewMatrix, Store};
 use warpgauge_turns::Pool;
 
-/// Size of a read from an upload, bytes.
+/// Number of bytes that one read of an upload requests.
 const READ_BYTES: usize = 1 << 20;
 
-/// Maximum number of matrices in use at once, for all callers. Each may need as much memory as a
-/// key may store.
+/// Maximum number of matrices in use at the same time, for all callers. Each may need as much
+/// memory as the limit for a key's stored matrices.
 const AT_ONCE: usize = 2;
 
 /// A Matrix Market or SPASM file that a caller uploads.
 pub struct Upload {
     /// Name of the matrix.
     pub name: String,
-    /// The file, which a blocking thread reads.
+    /// Reader of the file, for use on a blocking thread.
     pub content: Box<dyn Read + Send>,
     /// Size of the file, bytes.
     pub bytes: u64,
 }
 
-/// A requested product.
+/// A sparse product that a request asks for.
 #[derive(Debug)]
 pub enum WantedProduct {
-    /// A product of a matrix in the request.
+    /// A product with a matrix that the request contains.
     Given(Box<SpmvRequest>),
-    /// A product of a named matrix: one of the caller's, or a generated one.
+    /// A product with a named matrix: a stored matrix of the caller, or a generated one.
     Stored(Box<StoredSpmvRequest>),
 }
 
-/// Rows, columns and non-zeros of a matrix.
+/// Number of rows, columns and non-zeros of a matrix.
 pub type Extents = (u32, u32, u32);
 
-/// Matrices of callers. Each caller sees its own.
+/// Access to the matrices of callers. A caller sees only its matrices.
 pub trait MatrixService: Send + Sync {
-    /// Reads a file and stores the matrix. It replaces a matrix with the same name.
+    /// Reads a file and stores the matrix. A matrix of the same name is replaced.
     fn put_matrix<'a>(
         &'a self,
         upload: Upload,
@@ -73,7 +73,8 @@ pub trait MatrixService: Send + Sync {
     /// Returns the caller's uploads in progress.
     fn matrix_uploads(&self, caller: &Caller) -> Vec<UploadProgress>;
 
-    /// Returns the contract of a product. The service limits the matrices in use at once.
+    /// Returns the contract that computes a product. The number of matrices in use at the same time
+    /// is limited.
     ///
     /// # Errors
     /// [`ServiceError::NoSuchMatrix`] if there is no matrix with this name.
@@ -101,7 +102,7 @@ pub trait MatrixService: Send + Sync {
     fn remove_matrix<'a>(&'a self, name: &'a str, caller: &'a Caller) -> ServiceFuture<'a, ()>;
 }
 
-/// The matrices of a store.
+/// The matrices in a store.
 pub(super) struct Matrices {
     store: Store,
     /// Permits to work on matrices.
@@ -113,7 +114,7 @@ pub(super) struct Matrices {
 }
 
 impl Matrices {
-    /// Creates the matrices of this store, within the limits of the configuration.
+    /// Creates the matrices of this store, with the limits in the configuration.
     pub(super) fn new(store: Store, config: &Config) -> Self {
         Self {
             store,
@@ -202,7 +203,7 @@ fn invalid(path: &str, message: String) -> ServiceError {
     ServiceError::invalid(vec![Problem { path, code: FailureCode::InvalidData, message }])
 }
 
-/// Runs slow work off the async threads.
+/// Runs slow work outside the async threads.
 async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ServiceError> + Send + 'static,
 ) -> Result<T, ServiceError> {

@@ -1,4 +1,4 @@
-//! Contracts of requested sparse products.
+//! Contracts for the sparse products that requests ask for.
 
 use super::sources::{invalid, unfit};
 use super::{Extents, Matrices, WantedProduct, aside};
@@ -8,10 +8,10 @@ use warpgauge_sparse::spmv::{
     Multiplier, Numbers, SpmvRequest, StoredSpmvRequest, checked, is_generated, takes_padding,
 };
 
-/// Name of the field that names a stored matrix.
+/// Name of the field that contains the name of a stored matrix.
 const NAME: &str = "mtx_filename";
 
-/// Returns the contract of a product, with the rows, columns and non-zeros of its matrix.
+/// Returns the contract of a product, and the number of rows, columns and non-zeros of its matrix.
 pub(super) async fn contract_of(
     matrices: &Matrices,
     wanted: WantedProduct,
@@ -23,8 +23,8 @@ pub(super) async fn contract_of(
     }
 }
 
-/// Returns the contract for a matrix in the request. The limit on bodies also limits its memory,
-/// except for padded formats, which need a permit.
+/// Returns the contract for a matrix that the request contains. The limit on bodies also limits the
+/// matrix's memory. Padded formats are an exception, and need a permit.
 async fn of_given(
     matrices: &Matrices,
     request: SpmvRequest,
@@ -50,8 +50,8 @@ async fn of_given(
     }
 }
 
-/// Returns the contract for a named matrix. A permit limits the matrices in use at once, as for
-/// contracts.
+/// Returns the contract for a named matrix. A permit limits the number of matrices in use at the
+/// same time.
 async fn of_stored(
     matrices: &Matrices,
     request: StoredSpmvRequest,
@@ -62,7 +62,7 @@ async fn of_stored(
     let name = request.mtx_filename.clone();
     let from = matrices.source(&name, NAME, owner).await?;
     let max_bytes = matrices.limits.max_matrix_bytes;
-    // A stored matrix was within its key's limit when it was uploaded.
+    // A stored matrix was within the limit for its key when it was uploaded.
     let most = if is_generated(&name) { max_bytes } else { u64::MAX };
     turn.aside(move || {
         let (csr, _) = from.read(&name, NAME, most)?;

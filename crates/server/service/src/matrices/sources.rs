@@ -1,5 +1,5 @@
-//! Matrices that requests name in place of data. The service copies them into a request when it
-//! arrives, so later uploads do not affect a waiting job.
+//! Matrices to which requests refer by name. The service copies them into a request when the
+//! request arrives, so later uploads do not affect a waiting job.
 
 use std::collections::BTreeMap;
 use std::io::BufReader;
@@ -18,7 +18,7 @@ use warpgauge_sparse::spmv::{
 use warpgauge_store::RequestReader;
 use warpgauge_tensor::Blob;
 
-/// Size of a packed matrix without its rows and entries, bytes.
+/// Size of a packed matrix without rows and entries, bytes.
 const PACKED_HEAD: u64 = 28;
 
 /// A permit to work on matrices.
@@ -41,10 +41,12 @@ impl Turn {
 }
 
 impl Matrices {
-    /// Returns the request with the content of its named matrices. `left` is the number of bytes of
-    /// arrays that it may still take.
+    /// Returns the request with the content of its named matrices. `left` is the number of bytes
+    /// that the request's arrays may still take.
     ///
-    /// # Errors A matrix does not exist, or does not suit the field that names it.
+    /// # Errors
+    ///
+    /// A matrix does not exist, or does not fit the field that refers to it.
     pub(crate) async fn filled<R: TakesMatrices + Send + 'static>(
         &self,
         mut request: R,
@@ -73,7 +75,7 @@ impl Matrices {
         Ok(request)
     }
 
-    /// Returns a sweep with the stored matrices that its points name. Generated matrices are
+    /// Returns a sweep with the stored matrices to which its points refer. Generated matrices are
     /// created when they are used.
     ///
     /// # Errors
@@ -122,15 +124,15 @@ impl Matrices {
         Ok(request)
     }
 
-    /// Waits for a permit to work on matrices, in the owner's turn.
+    /// Waits for a permit to work on matrices. Owners take turns.
     pub(super) async fn turn(&self, owner: &str) -> Result<Turn, ServiceError> {
         in_turn(&self.turns, owner).await.map(Turn)
     }
 
-    /// Returns the source of a matrix: the caller's matrix with this name, or a generator.
+    /// Returns the source of a matrix: the caller's matrix of this name, or a generator.
     async fn found(&self, name: &str, path: &str, owner: &str) -> Result<Source, ServiceError> {
         self.source(name, path, owner).await.map_err(|error| match error {
-            // The request is invalid, because it names the matrix.
+            // The request is invalid, because it refers to a matrix that does not exist.
             error @ ServiceError::NoSuchMatrix(_) => {
                 problem(path, FailureCode::InvalidValue, error.to_string())
             }
@@ -166,7 +168,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// Returns the matrix, and its entry for a report. The call blocks.
+    /// Reads the matrix. Returns it, and its entry for a report. The call blocks.
     pub(super) fn read(
         self,
         name: &str,
@@ -198,7 +200,7 @@ impl Source {
     }
 }
 
-/// Marks the matrices in an incoming request as claims of the caller.
+/// Marks the matrices in an incoming request as unverified statements of the caller.
 fn said_by_caller(matrices: &mut [MatrixUsed]) {
     for used in matrices {
         used.origin = MatrixOrigin::File;

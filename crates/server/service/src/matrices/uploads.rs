@@ -25,7 +25,7 @@ struct Underway {
 }
 
 impl Uploads {
-    /// Lists an upload until the returned ticket is dropped.
+    /// Adds an upload to the list. Dropping the returned ticket removes it.
     pub(super) fn begin(&self, owner: &str, filename: &str, bytes_total: u64) -> Ticket {
         let mut all = locked(&self.underway);
         let number = all.last().map_or(0, |last| last.number + 1);
@@ -99,7 +99,7 @@ pub(super) fn parsed(
     Ok(Parsed { shape, hash: hashed.hasher.finalize().to_hex().to_string(), file })
 }
 
-/// Hashes the bytes that are read.
+/// A reader that hashes the bytes that pass through it.
 struct Hashed {
     from: Box<dyn Read + Send>,
     hasher: blake3::Hasher,
@@ -141,7 +141,7 @@ impl Bulk for PackedFile {
     }
 }
 
-/// Reads a shared file from its beginning.
+/// A reader of a shared file. It begins at the start of the file.
 struct FromStart {
     file: Arc<File>,
     position: u64,

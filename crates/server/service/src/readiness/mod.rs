@@ -1,8 +1,9 @@
-//! Checks whether evaluations can run now, and the reasons if not. The main type is [`Readiness`].
+//! Checks whether evaluations can run at present, and determines the reasons if not. The main type
+//! is [`Readiness`].
 //!
-//! A check covers the devices, compilers, files, and the database over a separate connection. One
-//! check serves all callers within a second, and at most one runs at a time. So a hanging disk
-//! blocks only one thread, and the response reports it.
+//! A check covers the devices, the compilers, the files, and the database over a separate
+//! connection. Its result serves all callers for a second, and at most one check runs at a time. So
+//! a hanging disk blocks only one thread, and the answer reports it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,30 +21,30 @@ use warpgauge_job_views::Unready;
 use warpgauge_model::DeviceState;
 use warpgauge_store::{Store, StoreError};
 
-/// Codes in `reasons` that mean that the database cannot be used.
+/// Codes in `reasons` which mean that the database cannot be used.
 const OF_DATABASE: [&str; 4] =
     ["database_damaged", "database_gone", "database_unreachable", "database_failed"];
 
-/// Age of the latest check from which users of the database start a new one.
+/// Age of the latest check at which users of the database start a new one.
 const OLD: Duration = Duration::from_secs(2);
 
-/// Time for which the result of a check is valid.
+/// Time for which the result of a check is used without a new check.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Time after which a check counts as hanging.
+/// Time after which a check is considered to hang.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Maximum wait for a new check if a recent one found no reason. A check takes milliseconds; on a
-/// busy machine the caller receives the recent result instead.
+/// Maximum wait for a new check if a recent one found no reason. A check takes milliseconds. If it
+/// takes longer on a busy machine, the caller receives the recent result.
 const BRIEFLY: Duration = Duration::from_millis(30);
 
 /// Maximum wait for a new check if a recent one found a reason.
 const LONGER: Duration = Duration::from_millis(800);
 
-/// Maximum age of a recent check.
+/// Maximum age of a check that counts as recent.
 const RECENT: Duration = Duration::from_secs(10);
 
-/// Time after which a heartbeat of the database counts as hanging.
+/// Time after which a heartbeat of the database is considered to hang.
 const BEAT: Duration = Duration::from_secs(5);
 
 /// Converts an error of the store into a reason why no evaluation can run.
@@ -75,7 +76,7 @@ pub(super) struct Readiness {
     role: ProcessRole,
 }
 
-/// Result of the latest check, and whether a check is in progress.
+/// Result of the latest check. Also records whether a check is in progress.
 #[derive(Default)]
 struct Findings {
     found: watch::Sender<Option<Found>>,
@@ -98,7 +99,7 @@ struct Heartbeat {
     failure: Option<Unready>,
 }
 
-/// A check in progress. Dropping it marks the end.
+/// A check in progress. Dropping it records the end of the check.
 struct Looking(Arc<Readiness>);
 
 impl Drop for Looking {
@@ -191,8 +192,8 @@ impl Readiness {
         self.findings.beaten(outcome);
     }
 
-    /// Runs work that reads the database. Fails at once, or as soon as a check finds that the
-    /// database cannot be used.
+    /// Runs work that reads the database. Fails as soon as it is known that the database cannot be
+    /// used.
     pub(super) fn with_database<'a, T: Send + 'a>(
         self: &'a Arc<Self>,
         work: impl Future<Output = Result<T, ServiceError>> + Send + 'a,
@@ -220,7 +221,7 @@ impl Readiness {
         }
     }
 
-    /// Runs a new check even if an earlier result exists, or waits for the one in progress.
+    /// Runs a new check, or waits for the one in progress. Earlier results are not used.
     async fn look_again(self: &Arc<Self>) -> Vec<Unready> {
         let mut found = self.findings.found.subscribe();
         let known = found.borrow_and_update().clone();
@@ -250,8 +251,8 @@ impl Readiness {
     }
 
     /// Fails at once while the database is known to be unreachable or damaged, instead of after a
-    /// timeout. It starts a new check from time to time, and waits for that check only if a failure
-    /// is known.
+    /// timeout. Starts a new check from time to time, and waits for that check only if a failure is
+    /// known.
     ///
     /// # Errors
     /// The failure of the database, with a remedy.
@@ -264,7 +265,7 @@ impl Readiness {
             return Ok(());
         }
         self.look().await;
-        // A file that is restored is usable at once, at the cost of a check of milliseconds. A
+        // A file that was restored is usable at once; this costs a check of some milliseconds. A
         // check in progress may have begun before `asked`; the next one has not.
         for _ in 0..2 {
             if self.findings.was_gone_before(asked) {
@@ -277,8 +278,8 @@ impl Readiness {
         }
     }
 
-    /// Resolves when a check finds that the database is unreachable or damaged. Returns the
-    /// failure, with a remedy.
+    /// Waits until a check finds that the database is unreachable or damaged. Returns the failure
+    /// with a remedy.
     async fn database_fails(&self) -> ServiceError {
         let mut found = self.findings.found.subscribe();
         loop {
@@ -286,7 +287,7 @@ impl Readiness {
                 return ServiceError::unavailable(unready.message);
             }
             if found.changed().await.is_err() {
-                // No further check can follow.
+                // After this, no other check can follow.
                 std::future::pending::<()>().await;
             }
         }
@@ -321,7 +322,7 @@ impl Readiness {
     }
 
     /// Checks the compilers and files on a separate thread. If a check hangs, its thread is
-    /// abandoned, and blocks neither other checks nor the end of the process.
+    /// abandoned. It blocks neither other checks nor the end of the process.
     async fn of_files(self: &Arc<Self>) -> Vec<Unready> {
         let (answer, told) = oneshot::channel();
         let looked_at = Arc::clone(self);
@@ -359,7 +360,7 @@ async fn look_now(looking: Looking, since: Instant) {
         readiness.findings.is_well(readiness.store.health().check_is_whole());
         unready.extend(readiness.findings.of_heartbeats());
     }
-    // Checks of files and of the database may report the same failure of a disk.
+    // The checks of the files and of the database may report the same failure of a disk.
     unready.dedup_by(|one, other| one.code == other.code);
     let found = Some(Found { since, at: Instant::now(), unready: unready.clone() });
     let before = readiness.findings.found.send_replace(found).map(|found| found.unready);

@@ -1,7 +1,7 @@
 //! Encodes requests and reports for the store, and decodes them.
 //!
-//! A request is one byte for the format and then MessagePack, which preserves every bit of a
-//! number. Large payloads follow. They are copied between the store's file and separate files
+//! A request consists of one byte for the format, and of MessagePack, which preserves every bit of
+//! a number. Large payloads follow. They are copied between the store's file and separate files
 //! without being held in memory. A report is JSON, which other programs can read. Its numbers have
 //! all their digits, so that a decoded report encodes to the same text.
 
@@ -17,7 +17,7 @@ use warpgauge_report::SweepView;
 use warpgauge_store::{Bulk, NewReport, RequestReader, StoredReport};
 use warpgauge_tensor::{Blob, PayloadForm, put_back, set_apart};
 
-/// Format of stored requests that are MessagePack only.
+/// Format of stored requests that consist of MessagePack only.
 const ALONE: u8 = 1;
 
 /// Format of stored requests with payloads: the length of the MessagePack and the number of
@@ -33,7 +33,7 @@ pub(crate) enum CodecError {
     /// A newer program wrote the bytes.
     #[error("it was written in format {found}; this program supports formats up to {known}")]
     Newer {
-        /// Their format.
+        /// Format in which the bytes were written.
         found: u32,
         /// The newest format that this program supports.
         known: u32,
@@ -97,11 +97,11 @@ impl Packed {
     }
 }
 
-/// A payload as it is stored after a request: its form, its length in bytes, and its content.
+/// A payload as it is stored after a request: its type, its length in bytes, and its content.
 #[derive(Debug)]
 struct Part(Blob);
 
-/// Number of bytes before the content of a payload.
+/// Number of bytes before the content of a payload: its type and its length.
 const HEADING: usize = 9;
 
 impl Bulk for Part {
@@ -215,7 +215,7 @@ pub(crate) fn read<T: DeserializeOwned>(stored: &StoredReport) -> Result<T, Code
         .map_err(|error| CodecError::Unreadable(error.to_string()))
 }
 
-/// Converts a report into the view of a sweep's job.
+/// Converts a report to the view of a sweep job.
 pub(crate) fn sweep_view(report: warpgauge_report::SweepResponse) -> SweepView {
     let points = report.points.len();
     SweepView { points, points_done: points, result: Some(report) }

@@ -1,4 +1,4 @@
-//! Kinds of jobs, each with the types of its request and its response.
+//! Kinds of jobs. Each kind defines the types of its request and its response.
 
 use crate::error::{self, ServiceError};
 use crate::submission::JobRequest;
@@ -23,8 +23,8 @@ pub(crate) trait TypedKind {
 /// Returns the response of a job of this kind.
 ///
 /// # Errors
-/// The job is of another kind, which is a bug: requests of different kinds never have the same
-/// hash.
+/// The job is of another kind. This indicates a bug, because requests of different kinds never have
+/// the same hash.
 pub(crate) fn response_of<K: TypedKind>(outcome: JobOutcome) -> Result<K::Response, ServiceError> {
     K::response(outcome).ok_or_else(|| {
         let error = std::io::Error::other("the stored job is of another kind than the request");

@@ -63,12 +63,12 @@ pub(super) async fn outcome(store: &Store, row: JobRow) -> Result<JobOutcome, Se
                 message: row.error.unwrap_or_else(|| "no reason was stored".to_owned()),
             })
         }
-        // The events of a job end before the job only if the service shuts down.
+        // The events end before the job only if the service shuts down.
         _ => Err(ServiceError::shutting_down()),
     }
 }
 
-/// Returns the request and the report of a gate job that has ended.
+/// Returns the request and the report of a gate job, provided that the job has ended.
 pub(super) async fn gate_job(
     store: &Store,
     id: &str,

@@ -36,9 +36,9 @@ pub struct LocalService {
     executor: Arc<dyn Executor>,
     tensors: Arc<SharedTensors>,
     store: Store,
-    /// Delivers webhooks until it is dropped.
+    /// Delivers webhooks. Dropping it stops the deliveries.
     _delivery: Option<WebhookDelivery>,
-    /// Directory that the executor uses, so it is dropped after the executor.
+    /// Directory that the executor uses. It is dropped after the executor.
     _run_dir: Arc<RunDir>,
 }
 
@@ -65,10 +65,10 @@ impl Storage {
 }
 
 impl LocalService {
-    /// Recovers the jobs of the store, and starts accepting new ones.
+    /// Recovers the jobs in the store, and starts accepting new ones.
     ///
     /// # Errors
-    /// A missing part of this machine, with a remedy.
+    /// Describes a missing resource of this machine, with a remedy.
     pub async fn start(
         config: &Config,
         role: ProcessRole,
@@ -147,13 +147,13 @@ impl LocalService {
         &self.services
     }
 
-    /// Stops claiming jobs that wait in the store, before a shutdown.
+    /// Stops claiming jobs from the store. Called before a shutdown.
     pub fn drain(&self) {
         self.jobs.drain();
     }
 
-    /// Rejects new work, lets running work continue for `grace`, and then stops it. Jobs without a
-    /// waiting caller stay in the store for the next start.
+    /// Rejects new work, lets running work continue for `grace`, and then stops it. Jobs for which
+    /// no caller waits stay in the store for the next start.
     pub async fn shutdown(&self, grace: Duration) {
         self.admission.close();
         self.jobs.drained().await;
@@ -164,7 +164,7 @@ impl LocalService {
     }
 }
 
-/// Creates a private directory of this process.
+/// Creates a private directory for this process.
 fn private_run_dir(data_dir: &Path) -> Result<RunDir, ServiceError> {
     RunDir::enter(&data_dir.join("run")).map_err(|error| {
         ServiceError::unavailable(format!(

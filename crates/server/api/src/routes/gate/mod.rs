@@ -1,4 +1,4 @@
-//! Runs of the gate, baselines and the history.
+//! Operations of the gate: runs, baselines and the history.
 //!
 //! - `operations`: the handlers
 //! - `reply`: reports and histories in the requested form

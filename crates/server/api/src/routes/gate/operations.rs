@@ -1,4 +1,4 @@
-//! The operations of the gate: runs, baselines and the history.
+//! Handlers of the operations of the gate: runs, baselines and the history.
 
 use poem::http::HeaderMap;
 use poem::web::Data;
@@ -20,7 +20,7 @@ use crate::routes::tags::Tag;
 use warpgauge_gate::{Baseline, BaselineSummary, GateRequest, NewBaseline, Promotion};
 use warpgauge_service::{Caller, HistoryQuery, JobRequest, Services};
 
-/// The operations of the gate over a service.
+/// Operations of the gate.
 pub(crate) struct Gate {
     pub(crate) service: Services,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Gate {
 /// Stored baselines of the caller.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Baselines {
-    /// Baselines, by name.
+    /// Baselines, sorted by name.
     pub baselines: Vec<BaselineSummary>,
 }
 
@@ -61,7 +61,7 @@ impl Gate {
         /// Whether to wait for the report.
         #[oai(default = "yes")]
         wait: Query<bool>,
-        /// Format of the report. Default: the one that `Accept` names.
+        /// Format of the report. Default: the format in `Accept`.
         format: Query<Option<GateFormat>>,
         /// Suite with its kernels, and the baseline.
         request: ParsedBody<GateRequest>,
@@ -84,9 +84,9 @@ impl Gate {
     ///
     /// Stores the code of a suite's cases under a name, and replaces an earlier baseline of that
     /// name. The server first compiles and runs each case once. Stored times do not affect a
-    /// verdict: a run of the gate builds this code again and measures it beside the candidate. A
-    /// baseline is valid for the device, driver and method with which it was stored. With others,
-    /// the gate rejects the baseline and names the difference.
+    /// verdict: a run of the gate builds this code again and measures it next to the candidate. A
+    /// baseline is valid for the device, driver and method with which it was stored. If any of them
+    /// differs, the gate rejects the baseline and names the difference.
     #[oai(path = "/baselines", method = "post", operation_id = "put_baseline", tag = "Tag::Gate")]
     async fn put_baseline(
         &self,
@@ -102,7 +102,7 @@ impl Gate {
 
     /// List baselines
     ///
-    /// Returns the caller's baselines by name, without their code.
+    /// Returns the caller's baselines, sorted by name, without their code.
     #[oai(path = "/baselines", method = "get", operation_id = "list_baselines", tag = "Tag::Gate")]
     async fn baselines(
         &self,
@@ -134,7 +134,7 @@ impl Gate {
 
     /// Promote a candidate
     ///
-    /// Makes the candidate of a gate's job the baseline of this name, if the verdict of the job is
+    /// Makes the candidate of a gate job the baseline of this name, if the verdict of the job is
     /// `PASS`. The baseline is valid for the device, driver and method of that job.
     #[oai(
         path = "/baselines/:name/promote",
@@ -156,7 +156,7 @@ impl Gate {
 
     /// Remove a baseline
     ///
-    /// Removes the baseline with its code. Reports of runs against it remain.
+    /// Removes the baseline with its code. Reports of earlier runs that used the baseline remain.
     #[oai(
         path = "/baselines/:name",
         method = "delete",
@@ -175,9 +175,10 @@ impl Gate {
 
     /// Get the history
     ///
-    /// Returns the results of a case over time, from evaluations and runs of the gate. There is one series for each
-    /// device, driver, method and metric, with the points at which its level changed. E-divisive means (Matteson and
-    /// James 2014) find changes of times; for counts every difference is a change. No verdict depends on a series.
+    /// Returns the results of a case over time, from evaluations and runs of the gate. There is one
+    /// series for each device, driver, method and metric, with the points at which its level
+    /// changed. E-divisive means (Matteson and James 2014) finds changes of times; for counts,
+    /// every difference is a change. No verdict depends on a series.
     #[oai(path = "/history", method = "get", operation_id = "history", tag = "Tag::Gate")]
     async fn history(
         &self,
@@ -188,7 +189,7 @@ impl Gate {
         /// Maximum number of points, 1–20000. The newest points are returned.
         #[oai(default = "points", validator(minimum(value = "1"), maximum(value = "20000")))]
         limit: Query<u32>,
-        /// Format: `json`, or a drawing as `svg`. Default: the one that `Accept` names.
+        /// Format: `json`, or a drawing as `svg`. Default: the format in `Accept`.
         format: Query<Option<HistoryFormat>>,
     ) -> Result<HistoryReply, OperationError<KeyErrors>> {
         let query = HistoryQuery { case: case.0, limit: limit.0 };

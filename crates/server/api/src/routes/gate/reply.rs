@@ -1,4 +1,4 @@
-//! Answers of the gate in the requested form.
+//! Answers of the gate, in the format that the caller requests.
 
 use poem::http::{HeaderMap, header};
 use poem::{IntoResponse, Response};
@@ -16,11 +16,11 @@ use crate::schema;
 use warpgauge_gate::history::HistoryAnswer;
 use warpgauge_gate::report::{FORMATS, GateReport};
 
-/// Format of a gate's report.
+/// Format of a gate report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
 #[oai(rename_all = "lowercase")]
 pub(crate) enum GateFormat {
-    /// Whole report in JSON.
+    /// Complete report in JSON.
     Json,
     /// JUnit XML.
     Junit,
@@ -59,7 +59,7 @@ const ACCEPTED: [(&str, GateFormat); 7] = [
     ("*/*", GateFormat::Json),
 ];
 
-/// Returns the media types of an `Accept` header, in their order.
+/// Returns the media types in an `Accept` header, in the order of the header.
 fn accepted(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let values = headers.get_all(header::ACCEPT).iter();
     let types = values.filter_map(|value| value.to_str().ok()).flat_map(|it| it.split(','));
@@ -67,8 +67,8 @@ fn accepted(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 }
 
 impl GateFormat {
-    /// Returns the format of the query or, without one, that of the first known media type in
-    /// `Accept`.
+    /// Returns the format in the query. If there is none, returns the format of the first known
+    /// media type in `Accept`.
     pub(crate) fn wanted(format: Option<Self>, headers: &HeaderMap) -> Self {
         let known = |name: &str| {
             ACCEPTED.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
@@ -92,8 +92,8 @@ impl GateFormat {
 }
 
 impl HistoryFormat {
-    /// Returns the format of the query or, without one, that of the first known media type in
-    /// `Accept`.
+    /// Returns the format in the query. If there is none, returns the format of the first known
+    /// media type in `Accept`.
     pub(crate) fn wanted(format: Option<Self>, headers: &HeaderMap) -> Self {
         let known = |name: &str| match name {
             SVG => Some(Self::Svg),
@@ -112,8 +112,8 @@ pub(crate) enum GateReply {
 }
 
 impl GateReply {
-    /// Returns the report in a format. This runs off the async threads, because the blocks of
-    /// measurements make the report long.
+    /// Writes the report in a format. This runs outside the async threads, because the measurements
+    /// make the report long.
     pub(crate) async fn of(report: GateReport, format: GateFormat) -> Result<Self, ApiError> {
         run_blocking("gate", "writing the report", move || {
             if format == GateFormat::Json {
@@ -145,7 +145,7 @@ impl IntoResponse for GateReply {
     }
 }
 
-/// Returns a file that a browser may show, without scripts or requests.
+/// Returns a file that a browser may show. The file can neither run scripts nor send requests.
 fn file(media_type: &'static str, text: String) -> Response {
     Response::builder()
         .content_type(media_type)
@@ -199,7 +199,7 @@ pub(crate) enum HistoryReply {
 }
 
 impl HistoryReply {
-    /// Returns the series in a format.
+    /// Returns the series in the given format.
     pub(crate) fn of(answer: &HistoryAnswer, format: HistoryFormat) -> Result<Self, ApiError> {
         Ok(match format {
             HistoryFormat::Json => Self::Series(JsonReply::new(answer)?),

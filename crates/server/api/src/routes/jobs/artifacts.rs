@@ -1,4 +1,4 @@
-//! Artifacts of jobs, over HTTP.
+//! Answers with artifacts of jobs.
 
 use poem::http::{HeaderValue, header};
 use poem::{IntoResponse, Response};
@@ -17,7 +17,7 @@ const SVG: &str = "image/svg+xml";
 /// The content of an artifact.
 pub(crate) struct ArtifactReply(pub(crate) ArtifactContent);
 
-/// Returns the kind of artifact that a path names.
+/// Returns the kind of artifact to which a path refers.
 pub(crate) fn kind(name: &str, job_id: &str) -> Result<ArtifactKind, ServiceError> {
     ArtifactKind::named(name).ok_or_else(|| {
         let known = ArtifactKind::ALL.map(ArtifactKind::name).join(", ");
@@ -35,7 +35,7 @@ impl IntoResponse for ArtifactReply {
         let mut response = Response::builder().content_type(kind.media_type()).finish();
         response.set_data(BodyLength(content.len()));
         let headers = response.headers_mut();
-        // A browser must not show content of a foreign kernel as a page of this server.
+        // A browser must not show content of a caller's kernel as a page of this server.
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         let disposition = format!("attachment; filename=\"{file_name}\"");
         if let Ok(value) = HeaderValue::from_str(&disposition) {
@@ -86,7 +86,7 @@ impl ApiResponse for ArtifactReply {
     fn register(_: &mut Registry) {}
 }
 
-/// A roofline as a picture.
+/// A roofline as an SVG picture.
 pub(crate) struct RooflineReply(String);
 
 impl RooflineReply {
@@ -135,7 +135,7 @@ impl IntoResponse for RooflineReply {
         response.set_data(BodyLength(self.0.len()));
         let headers = response.headers_mut();
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        // The picture needs only its own style. The policy keeps any other content inert.
+        // The picture needs only its style. The policy disables any other content.
         headers.insert(
             header::CONTENT_SECURITY_POLICY,
             HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'"),

@@ -1,4 +1,4 @@
-//! `POST /jobs`: many jobs at once.
+//! `POST /jobs`: submits many jobs in one request.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub(crate) const MAX_BATCH: usize = 1_000;
 /// Maximum number of problems that an answer about a batch lists.
 const MAX_PROBLEMS: usize = 50;
 
-/// Jobs to accept, all or none.
+/// Jobs to accept. Either all are accepted or none.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Batch {
@@ -39,14 +39,16 @@ pub struct BatchItem {
     /// Label of the job, by which lists can be filtered. At most 255 bytes, without control characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Priority, -100 to 100; default 0. Jobs of higher priority run before others of the same caller.
+    /// Priority, -100 to 100; default 0. Among the jobs of one caller, those of higher priority run
+    /// first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i64>,
-    /// URL to which the server posts the end of the job, signed. The operator must allow its host.
+    /// URL to which the server sends a signed notification when the job ends. The operator must
+    /// allow its host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<String>,
-    /// Idempotency key of the job, 1 to 255 printable ASCII characters. Another request with the same key returns the
-    /// same job.
+    /// Idempotency key of the job, 1 to 255 printable ASCII characters. A repeated request with the
+    /// same key returns the same job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -58,7 +60,7 @@ pub struct BatchAccepted {
     pub jobs: Vec<Accepted>,
 }
 
-/// Returns the requests of a batch, if all of them are valid.
+/// Checks the jobs of a batch, and returns their requests.
 pub(crate) fn requests(
     batch: Batch,
     caller: &Caller,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use warpgauge_job_views::JobView;
 use warpgauge_model::JobState;
 
-/// State of a job, with the fields of the CUDA Evaluation Server and further ones.
+/// State of a job, with the fields of the CUDA Evaluation Server and additional ones.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct LegacyJob {
     /// Id of the job.
@@ -16,7 +16,7 @@ pub struct LegacyJob {
     /// Time of acceptance, seconds since the Unix epoch.
     pub created_at: f64,
     /// Reason why the job ended without a report, or why an attempt failed and the job waits again.
-    /// Null if there is neither.
+    /// Null if neither applies.
     #[schemars(extend("nullable" = true))]
     pub error: Option<String>,
     /// Time of the end, seconds since the Unix epoch.

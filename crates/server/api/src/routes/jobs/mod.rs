@@ -1,6 +1,6 @@
-//! Jobs.
+//! Operations on jobs.
 //!
-//! - `artifacts`: images, listings and profilers' files of jobs
+//! - `artifacts`: artifacts of jobs, such as machine code and the files of profilers
 //! - `batch`: many jobs in one request
 //! - `legacy`: jobs in the form of the CUDA Evaluation Server
 //! - `operations`: the handlers

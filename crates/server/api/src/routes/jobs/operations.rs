@@ -1,4 +1,4 @@
-//! The operations on jobs.
+//! Handlers of the operations on jobs.
 
 use poem::http::HeaderMap;
 use poem::web::Data;
@@ -22,7 +22,7 @@ use warpgauge_model::{JobKind, JobState};
 use warpgauge_service::webhook::WebhookPolicy;
 use warpgauge_service::{ArtifactList, Caller, JobQuery, ServiceError, Services};
 
-/// The operations on jobs over a service.
+/// Operations on jobs.
 pub(crate) struct Jobs {
     pub(crate) service: Services,
     pub(crate) watchers: Watchers,
@@ -45,9 +45,9 @@ fn page() -> u32 {
 impl Jobs {
     /// List jobs
     ///
-    /// Returns the caller's jobs, the newest first. An administrator receives the jobs of all
-    /// callers. A job must match every filter; of several states it must match one. New jobs do not
-    /// shift later pages.
+    /// Returns the caller's jobs, newest first. An administrator receives the jobs of all callers.
+    /// A job must match every filter; if several states are given, it must be in one of them. New
+    /// jobs do not shift later pages.
     #[oai(path = "/jobs", method = "get", operation_id = "list_jobs", tag = "Tag::Jobs")]
     #[expect(clippy::too_many_arguments, reason = "each is a parameter of the operation")]
     async fn list(
@@ -64,12 +64,12 @@ impl Jobs {
         idempotency_key: Query<Option<String>>,
         /// Earliest time of acceptance, seconds since the Unix epoch.
         created_after: Query<Option<f64>>,
-        /// Time before which the jobs were accepted, seconds since the Unix epoch.
+        /// Only jobs that were accepted before this time, seconds since the Unix epoch.
         created_before: Query<Option<f64>>,
         /// Maximum number of jobs in the page.
         #[oai(default = "page", validator(minimum(value = "1"), maximum(value = "200")))]
         limit: Query<u32>,
-        /// `next_cursor` of the page before.
+        /// `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
     ) -> Result<JsonReply<JobList>, OperationError<KeyErrors>> {
         let query = JobQuery {
@@ -135,9 +135,9 @@ impl Jobs {
 
     /// List a job's artifacts
     ///
-    /// Returns the artifacts of each kernel: PTX, SASS, machine code, the compiler's log, and the files of profilers.
-    /// For each missing artifact the answer gives the reason. Artifacts are stored with their job, within the
-    /// server's storage budget.
+    /// Returns the artifacts of each kernel: PTX, SASS, machine code, the compiler's log, and the
+    /// files of profilers. For each missing artifact, the answer gives the reason. Artifacts are
+    /// stored with their job, as long as they fit in the server's storage budget.
     #[oai(
         path = "/jobs/:job_id/artifacts",
         method = "get",
@@ -156,8 +156,9 @@ impl Jobs {
 
     /// Get an artifact of a job
     ///
-    /// Returns the content of an artifact. PTX and machine code that did not run are compiled on demand, so SASS is
-    /// available for emulated kernels too. SASS needs `nvdisasm` on the server.
+    /// Returns the content of an artifact. If PTX or machine code was not needed for the run, it is
+    /// compiled on demand, so SASS is available for emulated kernels too. SASS needs `nvdisasm` on
+    /// the server.
     #[oai(
         path = "/jobs/:job_id/artifacts/:name",
         method = "get",
@@ -185,9 +186,9 @@ impl Jobs {
 
     /// Get a job's source with PTX and SASS
     ///
-    /// Returns the source of a kernel, and the instructions that the compiler made from it with the line of each. CUDA
-    /// C++ is compiled again with line information, and SASS needs `nvdisasm` on the server. For a missing listing the
-    /// answer gives the reason. A browser gets a page.
+    /// Returns the source of a kernel, and the compiled instructions with the source line of each.
+    /// CUDA C++ is compiled again with line information. SASS needs `nvdisasm` on the server. For
+    /// each missing listing, the answer gives the reason. A browser receives a page.
     #[oai(
         path = "/jobs/:job_id/code",
         method = "get",
@@ -210,8 +211,8 @@ impl Jobs {
 
     /// Draw a job's roofline
     ///
-    /// Returns the roofline of an evaluation with `profile`, as an SVG picture. The report has the numbers in
-    /// `kernel_exec_result.metadata.device_metrics.roofline`.
+    /// Returns the roofline of an evaluation with `profile`, as an SVG picture. The report contains
+    /// the numbers in `kernel_exec_result.metadata.device_metrics.roofline`.
     #[oai(
         path = "/jobs/:job_id/roofline.svg",
         method = "get",
@@ -229,8 +230,8 @@ impl Jobs {
 
     /// Cancel a job
     ///
-    /// Cancels a job that has not begun, or stops a job that runs, with its worker. For a job that is being stopped
-    /// or has ended, nothing changes. Returns the state of the job.
+    /// Cancels a job that has not begun. If the job is running, stops it and its worker. If the job
+    /// is being stopped or has ended, nothing changes. Returns the state of the job.
     #[oai(
         path = "/jobs/:job_id",
         method = "delete",
@@ -249,9 +250,10 @@ impl Jobs {
 
     /// Watch a job
     ///
-    /// Returns server-sent events: `progress` on each change, the first at once, and one `end`,
-    /// after which the stream ends. A slow reader receives the newest state, and may miss
-    /// intermediate states. A client that reconnects with `Last-Event-ID` gets only newer states.
+    /// Sends the events of a job as server-sent events: `progress` on each change, the first at
+    /// once, and finally one `end`. A slow reader receives the newest state, and may miss
+    /// intermediate states. A client that reconnects with `Last-Event-ID` receives only newer
+    /// states.
     #[oai(
         path = "/jobs/:job_id/events",
         method = "get",
@@ -277,8 +279,8 @@ impl Jobs {
     }
 }
 
-/// Rejects a text that is too long for an id, which has 36 characters. The error quotes only its
-/// beginning.
+/// Rejects a job id that is too long. An id has 36 characters. The error quotes only the beginning
+/// of the id.
 fn checked(job_id: &str) -> Result<&str, ServiceError> {
     if job_id.len() > 64 {
         return Err(ServiceError::NoSuchJob(job_id.chars().take(64).collect()));
@@ -286,7 +288,7 @@ fn checked(job_id: &str) -> Result<&str, ServiceError> {
     Ok(job_id)
 }
 
-/// Returns the size of the tensor content in a job, bytes.
+/// Returns the size of all tensor contents in a job's report, bytes.
 fn content_bytes(job: &JobView) -> usize {
     let compared = job.comparison.iter().flat_map(|comparison| {
         let candidates = comparison.candidates.iter().map(|candidate| &candidate.evaluation);

@@ -20,7 +20,7 @@ use warpgauge_contract::{
 use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, ProfilePlan};
 use warpgauge_service::{Caller, JobRequest, Services};
 
-/// The operations on kernels over a service.
+/// Operations on kernels.
 pub(crate) struct Kernels {
     pub(crate) service: Services,
 }
@@ -29,11 +29,12 @@ pub(crate) struct Kernels {
 impl Kernels {
     /// Evaluate a kernel
     ///
-    /// Compiles a kernel, runs it on seeded or given inputs, checks its outputs and times it. A kernel that does not
-    /// compile or is wrong is a result (200), not an HTTP error. With `wait=false` the job is accepted at once, and
-    /// `GET /jobs/{job_id}` returns the report. Otherwise closing the connection cancels the evaluation. Fields of
-    /// the CUDA Evaluation Server without a value are `false`, 0 or null; with the header `Prefer: return=minimal`
-    /// they are null or absent.
+    /// Compiles a kernel, runs it on seeded or given inputs, checks its outputs and times it. A
+    /// kernel that does not compile or is wrong is a result (200), not an HTTP error. With
+    /// `wait=false` the job is accepted at once, and `GET /jobs/{job_id}` returns the report.
+    /// Otherwise closing the connection cancels the evaluation. Fields of the CUDA Evaluation
+    /// Server without a value are `false`, 0 or null; with the header `Prefer: return=minimal` they
+    /// are null or absent.
     #[oai(path = "/evaluate", method = "post", operation_id = "evaluate", tag = "Tag::Kernels")]
     async fn evaluate(
         &self,
@@ -84,9 +85,9 @@ impl Kernels {
 
     /// Compare two sources
     ///
-    /// Compares two PyTorch sources, with the request of the CUDA Evaluation Server. The operation
-    /// is equivalent to a `POST /compare` of a `torch` and a `torch_cuda` kernel without a
-    /// contract, and returns the same report.
+    /// Compares two PyTorch sources. The request has the fields of the CUDA Evaluation Server. The
+    /// operation is equivalent to a `POST /compare` of a `torch` and a `torch_cuda` kernel without
+    /// a contract, and returns the same kind of report.
     #[oai(path = "/", method = "post", operation_id = "compare_sources", tag = "Tag::Kernels")]
     async fn compare_sources(
         &self,
@@ -95,7 +96,7 @@ impl Kernels {
         /// Whether to wait for the report.
         #[oai(default = "yes")]
         wait: Query<bool>,
-        /// Both sources.
+        /// The two sources.
         request: CompatibleBody<LegacyCompareRequest>,
     ) -> Result<ReportOrAccepted<CompareResponse>, OperationError<ContractErrors>> {
         let ParsedBody { value, share, .. } = request;
@@ -111,9 +112,9 @@ impl Kernels {
     ///
     /// Evaluates one contract at every combination of the values of its `axes`, and returns one
     /// table. A point that is invalid, does not compile or is wrong has a row like the others. With
-    /// `stream=true` or `Accept: text/event-stream` the points arrive as server-sent events, each
-    /// when it is done. Closing the connection cancels the sweep. With `wait=false` the job is
-    /// accepted at once, and `GET /jobs/{job_id}` returns the table.
+    /// `stream=true` or `Accept: text/event-stream` the server sends each point as a server-sent
+    /// event once the point is done. Closing the connection cancels the sweep. With `wait=false`
+    /// the job is accepted at once, and `GET /jobs/{job_id}` returns the table.
     #[oai(path = "/sweep", method = "post", operation_id = "sweep", tag = "Tag::Kernels")]
     async fn sweep(
         &self,
@@ -122,11 +123,11 @@ impl Kernels {
         /// Whether to wait for the report. A stream always waits.
         #[oai(default = "yes")]
         wait: Query<bool>,
-        /// Whether to send points as server-sent events, each when it is done.
+        /// Whether to send each point as a server-sent event once the point is done.
         stream: Query<Option<bool>>,
-        /// Format of the report, unless it is a stream: `json`, or its table as `csv`.
+        /// Format of the report if it is not a stream: `json`, or only its table as `csv`.
         format: Query<Option<SweepFormat>>,
-        /// Contract of an evaluation, and axes.
+        /// Contract of an evaluation, with its axes.
         request: ParsedBody<SweepRequest>,
     ) -> Result<SweepReply, OperationError<ContractErrors>> {
         let ParsedBody { value, share, .. } = request;
@@ -143,7 +144,7 @@ impl Kernels {
     /// Compile a kernel
     ///
     /// Compiles a kernel for a device of this machine or for `arch`, and reports diagnostics and
-    /// resources. The operation needs no device. A kernel that does not compile is a result (200).
+    /// resources. No device is needed. A kernel that does not compile is a result (200).
     #[oai(path = "/compile", method = "post", operation_id = "compile", tag = "Tag::Kernels")]
     async fn compile(
         &self,
@@ -160,8 +161,8 @@ impl Kernels {
 
     /// Run a kernel once
     ///
-    /// Compiles a kernel, runs it once, untimed, and returns its outputs. With `wait=false` the job is accepted at
-    /// once, and `GET /jobs/{job_id}` returns the outputs.
+    /// Compiles a kernel, runs it once without timing it, and returns its outputs. With
+    /// `wait=false` the job is accepted at once, and `GET /jobs/{job_id}` returns the outputs.
     #[oai(path = "/execute", method = "post", operation_id = "execute", tag = "Tag::Kernels")]
     async fn execute(
         &self,
@@ -183,8 +184,8 @@ impl Kernels {
 
     /// Plan a profile
     ///
-    /// Returns the source, the number of passes and the estimated time, on this machine, of the
-    /// metrics that a contract's `profile` requests. Nothing is compiled or run.
+    /// Returns the source, the number of passes and the estimated time for the metrics that a
+    /// contract's `profile` requests, on this machine. Nothing is compiled or run.
     #[oai(
         path = "/profile/plan",
         method = "post",

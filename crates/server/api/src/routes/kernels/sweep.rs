@@ -1,4 +1,4 @@
-//! Sweeps over HTTP: as a report, a table, or a stream of events.
+//! Answers of sweeps: a report, a table, or a stream of events.
 
 use std::time::Duration;
 
@@ -29,17 +29,19 @@ use warpgauge_service::{JobSubmission, ServiceError, Services};
 const CSV: &str = "text/csv";
 const EVENTS: &str = "text/event-stream";
 
-/// Interval of keep-alive comments on a stream without events: proxies close silent connections.
+/// Interval of the keep-alive comments on a stream without events. Proxies close connections
+/// without traffic.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Size of a report above which answers are written off the async threads, bytes.
+/// Estimated size of the report of one point, bytes. It decides whether an answer is written
+/// outside the async threads.
 const REPORT_BYTES: usize = 32 << 10;
 
 /// Format of an answer that is not a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
 #[oai(rename_all = "lowercase")]
 pub(crate) enum SweepFormat {
-    /// Whole report in JSON.
+    /// Complete report in JSON.
     Json,
     /// Table as comma-separated values.
     Csv,
@@ -54,8 +56,8 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// Returns the form of the query or, without one, that of the first known media type in
-    /// `Accept`.
+    /// Returns the form in the query. If there is none, returns the form of the first known media
+    /// type in `Accept`.
     pub(crate) fn wanted(
         stream: Option<bool>,
         format: Option<SweepFormat>,
@@ -80,7 +82,7 @@ impl Form {
             .unwrap_or(Form::Json)
     }
 
-    /// Rejects a form of the report together with `wait=false`: the answer then contains no report.
+    /// Rejects a form of the report together with `wait=false`: such an answer contains no report.
     pub(crate) fn without_report(
         self,
         stream: Option<bool>,
@@ -127,14 +129,14 @@ pub(crate) async fn reply(
     Ok(SweepReply::Report(JsonReply::with_content(answer, reports * REPORT_BYTES).await?))
 }
 
-/// A sweep in a separate task, so that a client that reads slowly does not delay the device. The
-/// task ends when this value is dropped.
+/// A sweep that runs in a separate task, so that a client that reads slowly does not delay the
+/// device. The task ends when this value is dropped.
 struct Running {
     events: UnboundedReceiver<SweepEvent>,
     task: JoinSet<Result<SweepResponse, ServiceError>>,
 }
 
-/// Starts a sweep. A failure before its first event is an HTTP error, not an event.
+/// Starts a sweep. A failure before its first event becomes an HTTP error, not an event.
 async fn started(
     service: Services,
     request: SweepRequest,
@@ -155,7 +157,7 @@ async fn started(
     let mut running = Running { events, task };
     let first = match first {
         Some(first) => of_event(&first),
-        // A sweep with the same key was submitted before, so only its report arrives.
+        // A sweep with the same idempotency key was submitted earlier, so only its report arrives.
         None => match running.ended().await {
             Some(Ok(answer)) => done(answer).await?,
             Some(Err(error)) => return Err(error),
@@ -200,7 +202,7 @@ impl Running {
 
 /// Returns the last event, which contains the whole report.
 async fn done(answer: SweepResponse) -> Result<Event, ApiError> {
-    // The reports make the answer long.
+    // The reports of the points make the answer long.
     run_blocking("reply", "writing the answer", move || event("done", &answer)).await
 }
 

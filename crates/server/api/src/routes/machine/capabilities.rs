@@ -1,4 +1,4 @@
-//! Capabilities of this machine, with a reason for each that is missing.
+//! Capabilities of this machine, with a reason for each missing one.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,12 +9,12 @@ use warpgauge_model::{DeviceKind, Library};
 use warpgauge_report::{Capability, SourceCapability, ToolReport, Tooling, Warning};
 use warpgauge_service::{DeviceView, ServiceStatus};
 
-/// Capabilities of this machine, with a reason for each that is missing.
+/// Capabilities of this machine, with a reason for each missing one.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Capabilities {
     /// Kernel types that the server accepts.
     pub kernel_types: Vec<String>,
-    /// Compilers, and the confinement of compilations.
+    /// Compilers that were found, and how compile processes are confined.
     pub compile: CompileCapability,
     /// NVIDIA's profilers, checkers, disassemblers and libraries, Triton and PyTorch.
     pub tools: Vec<ToolReport>,
@@ -28,14 +28,14 @@ pub struct Capabilities {
     pub devices: Vec<DeviceCapabilities>,
 }
 
-/// Compilers, and the confinement of compilations.
+/// Compilers that were found, and how compile processes are confined.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct CompileCapability {
     /// Whether CUDA C++ can be compiled.
     pub available: bool,
     /// Names and versions of the compilers that were found.
     pub compilers: Vec<String>,
-    /// Confinement of compile processes: `landlock enforced`, or the reason why they are not
+    /// How compile processes are confined: `landlock enforced`, or the reason why they are not
     /// confined.
     pub sandbox: String,
 }
@@ -51,32 +51,33 @@ pub struct DeviceCapabilities {
     pub name: String,
     /// Compute capability, e.g. `9.0`.
     pub compute_capability: String,
-    /// Evaluation of kernels: compile, run, check and time.
+    /// Whether the device can evaluate kernels: compile, run, check and time them.
     pub evaluate: Capability,
-    /// Evaluation of machine code (`cubin`, `fatbin`), which the emulator cannot execute.
+    /// Whether the device can evaluate machine code (`cubin`, `fatbin`), which the emulator cannot
+    /// execute.
     pub machine_code: Capability,
-    /// Confinement of the workers that run submitted kernels on the device: what landlock (files,
+    /// How the workers that run submitted kernels on the device are confined: what landlock (files,
     /// TCP, signals) and seccomp (system calls) enforce, or the reason why they do not. Absent
-    /// before the first worker.
+    /// before the first worker starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_sandbox: Option<String>,
-    /// Hardware counters, as far as is known without reading them. Absent for a device that was
-    /// added after the last probe.
+    /// Whether hardware counters can be read, as far as is known without reading them. Absent for a
+    /// device that was added after the last probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counters: Option<Capability>,
-    /// Sources of device metrics, the best first.
+    /// Sources of device metrics, from best to worst.
     #[serde(default)]
     pub profile: Vec<SourceCapability>,
-    /// Memory and race checks (`sanitize`).
+    /// Whether memory and race checks (`sanitize`) can run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sanitize: Option<Capability>,
-    /// Timelines of the GPU and the driver (`nsys`).
+    /// Whether timelines of the GPU and the driver (`nsys`) can be recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Capability>,
 }
 
 impl Capabilities {
-    /// Returns the capabilities that follow from the service's status and its tools.
+    /// Returns the capabilities that the service's status and its tools imply.
     pub fn new(status: &ServiceStatus, tooling: &Tooling) -> Self {
         let there = |language: &str| {
             tooling.tools.iter().any(|tool| tool.name == language && tool.available)

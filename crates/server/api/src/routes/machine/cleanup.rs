@@ -10,18 +10,19 @@ use warpgauge_job_views::CleanupReport;
 use warpgauge_model::FailureCode;
 use warpgauge_service::CleanupPolicy;
 
-/// Minimum age of the ended jobs that are removed without parameters, as in the CUDA Evaluation
-/// Server.
+/// Minimum age of the ended jobs that are removed if the request has no parameters, as in the CUDA
+/// Evaluation Server.
 const DEFAULT_AGE: Duration = Duration::from_secs(300);
 
-/// Result of `POST /admin/cleanup-jobs`, with the fields of the CUDA Evaluation Server and further ones.
+/// Result of `POST /admin/cleanup-jobs`, with the fields of the CUDA Evaluation Server and
+/// additional ones.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Cleaned {
     /// Always `cleanup_completed`.
     pub status: String,
     /// Number of removed jobs, with their reports and artifacts.
     pub cleaned_jobs: u64,
-    /// Size of removed reports and artifacts, bytes.
+    /// Total size of the removed reports and artifacts, bytes.
     pub cleaned_bytes: u64,
 }
 
@@ -35,7 +36,7 @@ impl Cleaned {
     }
 }
 
-/// Returns the cleanup policy that the parameters describe.
+/// Returns the retention limits that the parameters describe.
 pub(crate) fn policy(
     older_than_s: Option<f64>,
     keep: Option<u64>,

@@ -47,7 +47,7 @@ pub(crate) fn exposition(
 
 type Labels = Vec<(&'static str, String)>;
 
-/// A metric with its samples.
+/// A metric and its samples.
 #[derive(Debug)]
 struct Family {
     name: &'static str,
@@ -66,7 +66,7 @@ enum Samples {
     Info(Labels),
 }
 
-/// The metrics that [`exposition`] collected, until the encoder reads them.
+/// The metrics that [`exposition`] collected, stored until the encoder reads them.
 #[derive(Debug)]
 struct Families(Mutex<Vec<Family>>);
 

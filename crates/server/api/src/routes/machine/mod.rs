@@ -1,6 +1,6 @@
-//! State and administration of the machine.
+//! Operations on the state and the administration of the machine.
 //!
-//! - `capabilities`: capabilities, and reasons for missing ones
+//! - `capabilities`: capabilities, with reasons for missing ones
 //! - `cleanup`: removal of old jobs
 //! - `exposition`: the text that Prometheus reads
 //! - `metrics`: the answer with that text

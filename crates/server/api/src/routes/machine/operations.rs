@@ -27,11 +27,11 @@ use crate::routes::tags::Tag;
 use warpgauge_job_views::Unready;
 use warpgauge_service::{Caller, Services};
 
-/// The operations on the machine over a service.
+/// Operations on the machine.
 pub(crate) struct Machine {
     pub(crate) service: Services,
     pub(crate) body_limit_bytes: u64,
-    /// Counts of requests by operation.
+    /// Counts of requests for each operation.
     pub(crate) http: Arc<HttpMetrics>,
     pub(crate) watchers: Watchers,
     pub(crate) admin_keys: AdminKeys,
@@ -45,13 +45,13 @@ enum HealthReply {
     /// The server can evaluate.
     #[oai(status = 200)]
     Ready(JsonReply<Health>),
-    /// The server cannot evaluate anything, for the reasons in `reasons`, which have remedies.
+    /// The server cannot evaluate anything. `reasons` contains the reasons with remedies.
     #[oai(status = 503)]
     NotReady(JsonReply<Health>),
 }
 
 impl Machine {
-    /// Returns the value. Only administrators see the path of the data directory in it.
+    /// Returns the value. The path of the data directory in it is visible only to administrators.
     fn shown<T: Serialize + DeserializeOwned>(&self, value: T, sees: Sees) -> Result<T, ApiError> {
         if sees == Sees::Everything { Ok(value) } else { self.places.hidden_in(value) }
     }
@@ -69,8 +69,8 @@ impl Machine {
 impl Machine {
     /// Check readiness
     ///
-    /// Returns whether evaluations can run, or 503 with the reasons. The operation needs no key.
-    /// Counts of devices need a key, and counts of jobs need an administrator's key.
+    /// Returns whether evaluations can run; if not, returns 503 with the reasons. No key is needed.
+    /// Numbers of devices require a key, and numbers of jobs require an administrator's key.
     #[oai(path = "/health", method = "get", operation_id = "health", tag = "Tag::Machine")]
     async fn health(&self, sees: Data<&Sees>) -> Result<HealthReply, OperationError<OpenErrors>> {
         let health = Health::new(&self.service.machine.status(), self.unready().await, *sees.0);
@@ -81,7 +81,7 @@ impl Machine {
 
     /// Check liveness
     ///
-    /// Succeeds while the process serves requests, without any check. The operation needs no key.
+    /// Succeeds while the process serves requests, without further checks. No key is needed.
     #[oai(path = "/live", method = "get", operation_id = "live", tag = "Tag::Machine")]
     async fn live(&self) -> Result<JsonReply<Live>, OperationError<OpenErrors>> {
         Ok(JsonReply::new(&Live { status: "alive".to_owned() })?)
@@ -98,7 +98,8 @@ impl Machine {
 
     /// List devices
     ///
-    /// Returns every device that evaluations can run on, including emulated ones, with the state of its worker.
+    /// Returns every device on which evaluations can run, including emulated ones, with the state
+    /// of its worker.
     #[oai(path = "/devices", method = "get", operation_id = "devices", tag = "Tag::Machine")]
     async fn devices(
         &self,
@@ -110,7 +111,7 @@ impl Machine {
 
     /// List CUDA GPUs
     ///
-    /// Returns the GPUs with the fields of the GPU Tensor Server and further ones.
+    /// Returns the GPUs, with the fields of the GPU Tensor Server and additional ones.
     #[oai(path = "/cuda/info", method = "get", operation_id = "cuda_info", tag = "Tag::Machine")]
     async fn cuda_info(&self) -> Result<JsonReply<CudaInfo>, OperationError<KeyErrors>> {
         Ok(JsonReply::new(&CudaInfo::new(&self.service.machine.status()))?)
@@ -118,9 +119,9 @@ impl Machine {
 
     /// Get statistics
     ///
-    /// Returns statistics since the start of the process, all of them measured, with the fields of
-    /// the CUDA Evaluation Server. Only administrators may call it. `GET /metrics` returns more,
-    /// for Prometheus.
+    /// Returns statistics since the start of the process, with the fields of the CUDA Evaluation
+    /// Server. All of them are measured. Only administrators may call this operation. `GET
+    /// /metrics` returns more, for Prometheus.
     #[oai(path = "/stats", method = "get", operation_id = "stats", tag = "Tag::Machine")]
     async fn stats(
         &self,
@@ -133,9 +134,9 @@ impl Machine {
 
     /// Get metrics
     ///
-    /// Returns metrics for Prometheus in the OpenMetrics text format: latency of every stage and
+    /// Returns metrics for Prometheus in the OpenMetrics text format: latencies of every stage and
     /// operation, the queue, jobs, devices, the compile cache, and rejected requests. Only
-    /// administrators may call it.
+    /// administrators may call this operation.
     #[oai(path = "/metrics", method = "get", operation_id = "metrics", tag = "Tag::Machine")]
     async fn metrics(
         &self,
@@ -179,8 +180,8 @@ impl Machine {
     /// Remove ended jobs
     ///
     /// Removes the ended jobs that match any of the parameters, with their reports and artifacts.
-    /// Without parameters, it removes jobs that ended more than five minutes ago, as in the CUDA
-    /// Evaluation Server. Only administrators may call it.
+    /// Without parameters, removes jobs that ended more than five minutes ago, as in the CUDA
+    /// Evaluation Server. Only administrators may call this operation.
     #[oai(
         path = "/admin/cleanup-jobs",
         method = "post",
@@ -192,11 +193,11 @@ impl Machine {
         caller: Data<&Caller>,
         /// Minimum time since the end of a removed job, seconds.
         older_than_s: Query<Option<f64>>,
-        /// Number of the newest ended jobs that remain; the others are removed.
+        /// Number of the newest ended jobs that remain. Older ones are removed.
         #[oai(validator(minimum(value = "0")))]
         keep: Query<Option<u64>>,
         /// Maximum total size of reports and artifacts, bytes. The oldest jobs are removed until
-        /// the total is within it.
+        /// the total is within this limit.
         #[oai(validator(minimum(value = "0")))]
         max_bytes: Query<Option<u64>>,
     ) -> Result<JsonReply<Cleaned>, OperationError<AdminErrors>> {

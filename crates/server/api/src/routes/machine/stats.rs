@@ -1,4 +1,4 @@
-//! `GET /stats`: the fields of the CUDA Evaluation Server, each of them measured.
+//! `GET /stats`: statistics with the fields of the CUDA Evaluation Server. All values are measured.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -13,7 +13,7 @@ use warpgauge_job_views::{
 use warpgauge_service::ServiceStatus;
 use warpgauge_telemetry::Recent;
 
-/// Statistics since the start of the process, times in seconds. Before the first event, means,
+/// Statistics since the start of the process; times are in seconds. Before the first event, means,
 /// minima and maxima are 0, success and correctness rates are 1, and the cache hit rate is 0.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Stats {
@@ -27,7 +27,7 @@ pub struct Stats {
     pub gpu_utilization: GpuUtilization,
     /// Accepted jobs.
     pub throughput: Throughput,
-    /// Time of this answer, seconds since the Unix epoch.
+    /// Time at which this answer was created, seconds since the Unix epoch.
     pub timestamp: f64,
 }
 
@@ -36,9 +36,9 @@ pub struct Stats {
 pub struct CompilationMetrics {
     /// Number of compilations, including those whose image was in the cache.
     pub total_compilations: u64,
-    /// Number of compilations with an image.
+    /// Number of compilations that produced an image.
     pub successful_compilations: u64,
-    /// Number of compilations without an image.
+    /// Number of compilations that produced no image.
     pub failed_compilations: u64,
     /// Sum of the durations, seconds.
     pub total_time_seconds: f64,
@@ -52,11 +52,11 @@ pub struct CompilationMetrics {
     pub success_rate: f64,
     /// Cache hits divided by look-ups, 0–1.
     pub cache_hit_rate: f64,
-    /// Number of images that were found in memory or on disk, or that another request was compiling
-    /// at the time.
+    /// Number of images that were in memory or on disk, or that another request was compiling at
+    /// the time.
     pub cache_hits: u64,
-    /// Number of images that were not in the cache. Kernels that are submitted as machine code do
-    /// not count.
+    /// Number of images that were not in the cache. Kernels that are submitted as machine code are
+    /// not counted.
     pub cache_misses: u64,
 }
 
@@ -83,43 +83,43 @@ pub struct ProfilingMetrics {
     pub correctness_passed: u64,
     /// Number of runs whose outputs were wrong.
     pub correctness_failed: u64,
-    /// Share of correct runs among those that were checked, 0–1.
+    /// Share of runs with correct outputs among those whose outputs were checked, 0–1.
     pub correctness_rate: f64,
-    /// Time of runs by device, seconds.
+    /// Total time of runs on each device, seconds.
     pub gpu_usage_times: BTreeMap<String, f64>,
 }
 
-/// Use of devices, and waits for them.
+/// Use of devices, and waiting times for them.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct GpuUtilization {
     /// Number of leases that began.
     pub gpu_acquisitions: u64,
-    /// Number of leases that ended.
+    /// Number of leases that have ended.
     pub gpu_releases: u64,
     /// Number of current leases.
     pub active_sessions: u64,
     /// Sum of the durations of the leases, seconds.
     pub total_gpu_time_seconds: f64,
-    /// Sum of the waits for devices, seconds.
+    /// Total time spent waiting for devices, seconds.
     pub total_wait_time_seconds: f64,
-    /// Mean wait, seconds.
+    /// Mean waiting time, seconds.
     pub average_wait_time_seconds: f64,
-    /// Shortest wait, seconds.
+    /// Shortest waiting time, seconds.
     pub min_wait_time_seconds: f64,
-    /// Longest wait, seconds.
+    /// Longest waiting time, seconds.
     pub max_wait_time_seconds: f64,
-    /// Total duration of leases by device, seconds.
+    /// Total duration of the leases of each device, seconds.
     pub utilization_by_gpu: BTreeMap<String, f64>,
-    /// Share of the uptime during which the device was leased, by device, 0–1.
+    /// Share of the uptime during which each device was leased, 0–1.
     pub utilization_share_by_gpu: BTreeMap<String, f64>,
 }
 
 /// Accepted jobs.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Throughput {
-    /// Time since the start, seconds.
+    /// Time since the start of the service, seconds.
     pub server_uptime_seconds: f64,
-    /// Time since the start, minutes.
+    /// Time since the start of the service, minutes.
     pub server_uptime_minutes: f64,
     /// Number of accepted jobs.
     pub total_requests: u64,
@@ -127,7 +127,7 @@ pub struct Throughput {
     pub completed_requests: u64,
     /// Number of jobs that ended without a report: failed, cancelled or timed out.
     pub failed_requests: u64,
-    /// Share of jobs with a report among those that ended, 0–1.
+    /// Share of the ended jobs that ended with a report, 0–1.
     pub success_rate: f64,
     /// Mean number of accepted jobs per minute since the start.
     pub requests_per_minute: f64,

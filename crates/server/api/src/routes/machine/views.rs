@@ -1,4 +1,4 @@
-//! Answers about the state of the machine, which only the HTTP API returns.
+//! Answers about the state of the machine. Only the HTTP API returns them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A matrix as a file in an answer.
+//! Answers that contain a matrix as a file.
 
 use poem::http::{HeaderValue, header};
 use poem::{Body, IntoResponse, Response};
@@ -15,7 +15,7 @@ const BYTES: &str = "application/octet-stream";
 #[derive(Debug, Clone, Copy, Default, Enum)]
 #[oai(rename_all = "lowercase")]
 pub(crate) enum MatrixFormat {
-    /// Matrix Market.
+    /// Matrix Market format.
     #[default]
     Mtx,
     /// SPASM, version 2.
@@ -31,7 +31,7 @@ impl From<MatrixFormat> for MatrixFileFormat {
     }
 }
 
-/// A matrix as a file.
+/// An answer that contains a matrix as a file.
 pub(crate) struct MatrixFileReply(pub(crate) MatrixFile);
 
 impl IntoResponse for MatrixFileReply {

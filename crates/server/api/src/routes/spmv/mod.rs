@@ -1,6 +1,6 @@
-//! Sparse matrix times vector.
+//! Operations that multiply sparse matrices by vectors.
 //!
-//! - `matrix_file`: a matrix as a file
+//! - `matrix_file`: answers that contain a matrix as a file
 //! - `operations`: the handlers
 //! - `upload`: uploads of matrices
 

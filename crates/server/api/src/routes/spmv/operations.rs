@@ -1,4 +1,4 @@
-//! Handlers of the operations on sparse matrices, which are those of the Remote GPU Execution
+//! Handlers of the operations on sparse matrices, which have the fields of the Remote GPU Execution
 //! Service: [`Spmv`].
 
 use poem::web::Data;
@@ -23,12 +23,12 @@ use warpgauge_sparse::spmv::{
     check_matrix_name, request_path,
 };
 
-/// The operations on sparse matrices over a service.
+/// Operations on sparse matrices.
 pub(crate) struct Spmv {
     pub(crate) service: Services,
 }
 
-/// Description of the blocking work in errors.
+/// Describes the blocking work, for errors.
 const PREPARING: &str = "preparing the product";
 
 /// Estimated size of an answer per element of the product, bytes.
@@ -38,10 +38,11 @@ const ELEMENT_BYTES: usize = 12;
 impl Spmv {
     /// Multiply a sparse matrix by a vector
     ///
-    /// Evaluates a kernel on a matrix in CSR form, as a job. The product is compared with the CPU's, within a bound
-    /// of each row's rounding, and events on the device time the kernel. A kernel that does not compile, crashes or
-    /// computes another product is a result (200, `success: false`). In MessagePack, arrays can be `bin`, which is
-    /// many times faster than lists.
+    /// Evaluates a kernel on a matrix in CSR form, as a job. The product is compared with the
+    /// CPU's; each row's difference must be within a bound on its rounding errors. Events on the
+    /// device time the kernel. A kernel that does not compile, crashes or computes a wrong product
+    /// is a result (200, `success: false`). In MessagePack, arrays can be `bin`, which is many
+    /// times faster than lists.
     #[oai(
         path = "/execute_spmv",
         method = "post",
@@ -69,9 +70,9 @@ impl Spmv {
     /// Multiply a stored matrix by a vector
     ///
     /// Works like `POST /execute_spmv`, with an uploaded matrix or a generated one such as
-    /// `poisson2d:nx=512`. With `method: cusparse`, NVIDIA's library multiplies in place of a
-    /// kernel, and is timed and checked in the same way. With `method: all`, the kernel and the
-    /// library both multiply, each as a job. Without a GPU or cuSPARSE, `cusparse` and `all` are
+    /// `poisson2d:nx=512`. With `method: cusparse`, NVIDIA's cuSPARSE computes the product in place
+    /// of a kernel, and is timed and checked in the same way. With `method: all`, both the kernel
+    /// and cuSPARSE compute it, each as a job. Without a GPU or cuSPARSE, `cusparse` and `all` are
     /// rejected with the reason (400).
     #[oai(
         path = "/execute_spmv_mtx",
@@ -87,8 +88,8 @@ impl Spmv {
     ) -> Result<JsonReply<SpmvResponse>, OperationError<NamedBodyErrors>> {
         let ParsedBody { value, share, .. } = request;
         let mut answers = Vec::new();
-        // cuSPARSE, which the machine may lack, comes first, so that a rejected request has run
-        // nothing.
+        // cuSPARSE comes first, because it may be missing on this machine: then the request is
+        // rejected before anything has run.
         for &method in value.methods().map_err(unfit)?.iter().rev() {
             let request = value.only(method).map_err(unfit)?;
             let wanted = WantedProduct::Stored(Box::new(request));
@@ -105,12 +106,12 @@ impl Spmv {
         }
         drop(share);
         let rows: u32 = answers.iter().map(|(_, (rows, ..))| rows).sum();
-        // An answer with both products contains one of them twice.
+        // An answer with both results contains the product of one of them twice.
         let rows = if answers.len() > 1 { rows.saturating_add(rows / 2) } else { rows };
         let answer = move || {
             let answers =
                 answers.iter().map(|(report, extents)| SpmvResponse::new(report, *extents));
-            // The last one is the kernel's product, if there is one.
+            // The last answer is that of the kernel, if there is one.
             answers.reduce(|cusparse, custom| custom.beside(cusparse)).unwrap_or_default()
         };
         Ok(reply(answer, (rows, 0, 0)).await?)
@@ -118,10 +119,11 @@ impl Spmv {
 
     /// Upload a matrix
     ///
-    /// Stores a matrix under a name for the caller's key, and replaces an earlier one of that name.
-    /// The server detects the format: Matrix Market (coordinate or array; real, integer or pattern;
-    /// general, symmetric or skew-symmetric), or SPASM, version 2. It parses the file at once; an
-    /// invalid file changes nothing. `GET /check_mtx/{name}` reports the progress of an upload.
+    /// Stores a matrix under a name for the caller's key, and replaces an earlier matrix of that
+    /// name. The server detects the format: Matrix Market (coordinate or array; real, integer or
+    /// pattern; general, symmetric or skew-symmetric), or SPASM, version 2. The file is parsed at
+    /// once; an invalid file changes nothing. `GET /check_mtx/{name}` reports the progress of an
+    /// upload.
     #[oai(path = "/upload_mtx", method = "post", operation_id = "upload_mtx", tag = "Tag::Spmv")]
     async fn upload_mtx(
         &self,
@@ -137,8 +139,8 @@ impl Spmv {
 
     /// Look for a matrix
     ///
-    /// Returns whether the caller has a matrix of this name, its properties, and the progress of uploads with this
-    /// name.
+    /// Returns whether the caller has a matrix of this name, the matrix's properties, and the
+    /// progress of uploads under this name.
     #[oai(path = "/check_mtx/:name", method = "get", operation_id = "check_mtx", tag = "Tag::Spmv")]
     async fn check_mtx(
         &self,
@@ -156,8 +158,8 @@ impl Spmv {
 
     /// Get a matrix as a file
     ///
-    /// Returns a matrix of the caller, or a generated one, as Matrix Market or SPASM. SPASM files
-    /// contain values rounded to binary32 and no explicit zeros.
+    /// Returns a matrix of the caller, or a generated matrix, in Matrix Market or SPASM format. In
+    /// SPASM files, values are rounded to binary32, and explicit zeros are omitted.
     #[oai(
         path = "/check_mtx/:name/data",
         method = "get",
@@ -179,7 +181,7 @@ impl Spmv {
 
     /// Remove a matrix
     ///
-    /// Removes a matrix of the caller. Products that have begun with the matrix continue.
+    /// Removes a matrix of the caller. Multiplications that have begun with the matrix continue.
     #[oai(
         path = "/check_mtx/:name",
         method = "delete",
@@ -199,7 +201,7 @@ impl Spmv {
 
     /// List matrices
     ///
-    /// Returns the caller's matrices by name, and the progress of uploads.
+    /// Returns the caller's matrices, sorted by name, and the progress of uploads.
     #[oai(path = "/list_mtx", method = "get", operation_id = "list_mtx", tag = "Tag::Spmv")]
     async fn list_mtx(
         &self,
@@ -216,8 +218,8 @@ fn unfit(problem: SpmvProblem) -> ApiError {
     ApiError::field(&problem.path, problem.code, problem.message)
 }
 
-/// Returns the submission of one of several jobs of a request. Its idempotency key is derived from
-/// the request's, so that a retry finds each job again.
+/// Returns the submission for one of the jobs of a request. Its idempotency key is derived from the
+/// request's, so that a retry finds each job again.
 fn of_method(submission: &JobSubmission, method: Method) -> Result<JobSubmission, ApiError> {
     let mut own = submission.clone();
     if let Some(key) = &mut own.idempotency_key {

@@ -1,5 +1,5 @@
-//! Uploads of matrices: a form whose file is written to a temporary file as it arrives, or JSON
-//! ([`MatrixUpload`]).
+//! Uploads of matrices ([`MatrixUpload`]): JSON, or a form whose file is written to a temporary
+//! file while it arrives.
 
 use poem::http::{HeaderMap, StatusCode, header};
 use poem::{Request, RequestBody};
@@ -18,16 +18,16 @@ use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::Upload;
 use warpgauge_sparse::spmv::UploadRequest;
 
-/// Name of the form field with the file.
+/// Name of the form field that contains the file.
 const FIELD: &str = "file";
 
-/// Description of the blocking work in errors.
+/// Describes the blocking work, for errors.
 const READING: &str = "reading the upload";
 
 /// The file of a matrix, from a form or a JSON body.
 pub(crate) struct MatrixUpload {
     pub(crate) upload: Upload,
-    /// Share of the memory, or of the disk space, held while the server works on the request.
+    /// Reservation of memory or disk space, held while the server works on the request.
     pub(crate) share: Share,
 }
 
@@ -83,7 +83,7 @@ impl<'a> ApiExtractor<'a> for MatrixUpload {
     }
 }
 
-/// Kind of a body.
+/// Kind of a request body.
 enum Kind {
     Form { boundary: String },
     Json,
@@ -111,7 +111,7 @@ fn kind(headers: &HeaderMap) -> Result<Kind, ApiError> {
     ))
 }
 
-/// Returns the upload of a JSON body. The call blocks.
+/// Reads an upload from a JSON body. The call blocks.
 fn json(bytes: &[u8]) -> Result<Upload, ApiError> {
     let request = warpgauge_contract::parse::<UploadRequest>(BodyFormat::Json, bytes);
     let UploadRequest { filename, content } = request.map_err(unparsable)?;

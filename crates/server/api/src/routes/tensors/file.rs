@@ -1,4 +1,4 @@
-//! The content of a shared tensor in an answer.
+//! Answers that contain the content of a shared tensor.
 
 use poem::http::{HeaderValue, header};
 use poem::{Body, IntoResponse, Response};
@@ -35,7 +35,7 @@ impl From<TensorFormat> for TransferFormat {
     }
 }
 
-/// A tensor as a file.
+/// An answer that contains a tensor as a file.
 pub(crate) struct TensorFileReply(pub(crate) TensorContent);
 
 impl IntoResponse for TensorFileReply {
@@ -44,7 +44,7 @@ impl IntoResponse for TensorFileReply {
         let mut response = Response::builder().content_type(BYTES).finish();
         let headers = response.headers_mut();
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        // If the tensor is removed meanwhile, the content ends early, which the client detects by
+        // If the tensor is removed meanwhile, the content ends early. The client detects this by
         // the length.
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
         let name = format!("attachment; filename=\"{id}.{}\"", format.name());

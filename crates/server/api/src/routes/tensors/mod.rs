@@ -1,4 +1,4 @@
-//! Shared tensors.
+//! Operations on shared tensors.
 //!
 //! - `file`: the content of a tensor
 //! - `operations`: the handlers

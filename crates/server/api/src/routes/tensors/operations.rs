@@ -1,4 +1,4 @@
-//! Handlers of the operations on shared tensors, which are those of the GPU Tensor Server:
+//! Handlers of the operations on shared tensors, which have the fields of the GPU Tensor Server:
 //! [`Tensors`].
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use warpgauge_shared_tensors::{
     ArrayRequest, LeaseReply, SharedTensor, TensorDeleted, TensorHandle, TensorList,
 };
 
-/// The operations on shared tensors over a service.
+/// Operations on shared tensors.
 pub(crate) struct Tensors {
     pub(crate) service: Arc<dyn TensorService>,
 }
@@ -27,9 +27,10 @@ pub(crate) struct Tensors {
 impl Tensors {
     /// Upload a tensor
     ///
-    /// Stores a WAV, `.npy` or `.safetensors` file as a tensor of the caller's key, in the memory of a device or of
-    /// the host. A separate process holds the memory. A WAV file becomes 32-bit floats from -1 to 1, with a row for
-    /// each of several channels. Returns the tensor's id and properties.
+    /// Stores a WAV, `.npy` or `.safetensors` file as a tensor of the caller's key, in the memory
+    /// of a device or of the host. A separate process holds the memory. A WAV file becomes 32-bit
+    /// floats from -1 to 1; if it has several channels, the tensor has a row for each. Returns the
+    /// tensor's id and properties.
     #[oai(path = "/tensors", method = "post", operation_id = "upload_tensor", tag = "Tag::Tensors")]
     async fn upload_tensor(
         &self,
@@ -72,7 +73,7 @@ impl Tensors {
 
     /// List tensors
     ///
-    /// Returns the caller's tensors, the oldest first.
+    /// Returns the caller's tensors, oldest first.
     #[oai(path = "/tensors", method = "get", operation_id = "tensors", tag = "Tag::Tensors")]
     async fn tensors(
         &self,
@@ -83,8 +84,8 @@ impl Tensors {
 
     /// Get a tensor
     ///
-    /// Returns the tensor's properties. For some time after a tensor expires, is evicted or loses
-    /// the process that holds it, the error is 410. For a deleted tensor, or a tensor of another
+    /// Returns the tensor's properties. If a tensor has expired, was evicted, or lost the process
+    /// that held it, the error is 410 for some time. For a deleted tensor, or a tensor of another
     /// key, the error is 404.
     #[oai(path = "/tensors/:id", method = "get", operation_id = "tensor", tag = "Tag::Tensors")]
     async fn tensor(
@@ -157,8 +158,8 @@ impl Tensors {
 
     /// Prolong a lease
     ///
-    /// Renews the lease. A process that has a tensor open sends this heartbeat. A lease without
-    /// heartbeats expires. The memory of a deleted tensor is freed when its last lease ends.
+    /// Renews the lease. A process that has a tensor open must call this operation regularly, or
+    /// its lease expires. The memory of a deleted tensor is freed when its last lease ends.
     #[oai(
         path = "/tensor-leases/:id",
         method = "put",

@@ -1,5 +1,5 @@
-//! Uploads of tensors: a form whose file is written to a temporary file as it arrives
-//! ([`FormUpload`]), and arrays. Malformed bodies receive 422, as from the GPU Tensor Server.
+//! Uploads of tensors ([`FormUpload`]): arrays, and forms whose file is written to a temporary file
+//! while it arrives. Malformed bodies are answered with 422, as by the GPU Tensor Server.
 
 use std::fs::File;
 
@@ -18,20 +18,20 @@ use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::{TensorOptions, TensorSource, TensorUpload};
 use warpgauge_shared_tensors::{ArrayRequest, CPU};
 
-/// Names of the field with the file: that of the GPU Tensor Server, and another for files other
-/// than sound.
+/// Names of the form field that contains the file: the name that the GPU Tensor Server uses, and
+/// another for files other than sound.
 const FILES: [&str; 2] = ["wav_file", "file"];
 
-/// Maximum length of another field's value, bytes.
+/// Maximum length of the value of any other field, bytes.
 const MAX_VALUE: usize = 4_096;
 
 /// Maximum number of fields of a form.
 const MAX_FIELDS: usize = 64;
 
-/// A file, and options of the tensor.
+/// A file, and the settings of its tensor.
 pub(crate) struct FormUpload {
     pub(crate) upload: TensorUpload,
-    /// Share of the disk space, held while the server works on the request.
+    /// Reservation of disk space, held while the server works on the request.
     pub(crate) share: Share,
 }
 
