@@ -1,4 +1,4 @@
-//! Collects the pages that docs/SUMMARY.md lists, with their texts.
+//! Collects the pages that docs/SUMMARY.md lists, and embeds their texts.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

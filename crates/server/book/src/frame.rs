@@ -1,4 +1,4 @@
-//! Frame of a page: contents, links to neighbouring pages, style.
+//! Frame of a page: table of contents, links to the previous and the next page, and style.
 
 use std::fmt::Write as _;
 
@@ -25,7 +25,7 @@ pub(super) fn framed(root: &str, index: usize, body: &str) -> String {
     )
 }
 
-/// Returns the list of all pages, grouped by part.
+/// Returns the table of contents: all pages, grouped by part.
 fn contents(root: &str, current: usize) -> String {
     let mut html = String::new();
     let mut part = None;

@@ -1,5 +1,5 @@
-//! The documents of `docs/` as a book, so that a server provides the documents of its version
-//! without a network.
+//! The documents in `docs/` as a book. A server can so provide the documents of its version without
+//! a network.
 //!
 //! docs/SUMMARY.md lists the pages, in the format of mdBook. [`page`] renders a page as HTML
 //! without scripts.
@@ -9,12 +9,12 @@
 mod frame;
 mod markdown;
 
-/// A page's Markdown, and its place in the book.
+/// The Markdown of a page, and its place in the book.
 struct Source {
-    /// Heading of the page's part in the contents.
+    /// Heading of the part to which the page belongs.
     part: &'static str,
     title: &'static str,
-    /// Path relative to `docs/`.
+    /// Path of the Markdown file, relative to `docs/`.
     file: &'static str,
     text: &'static str,
 }
@@ -28,8 +28,8 @@ impl Source {
 
 include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
-/// Returns the paths of the pages relative to the book's address, in reading order. The first is
-/// the book's front page.
+/// Returns the paths of the pages relative to the address of the book, in reading order. The first
+/// is the front page of the book.
 pub fn paths() -> impl Iterator<Item = &'static str> {
     PAGES.iter().map(Source::path)
 }
@@ -41,7 +41,7 @@ pub fn page(root: &str, path: &str) -> Option<String> {
     Some(frame::framed(root, index, &body))
 }
 
-/// Returns the index of the page with this file, whose path is relative to `docs/`.
+/// Returns the index of the page that is rendered from this file. The path is relative to `docs/`.
 fn index_of(file: &str) -> Option<usize> {
     PAGES.iter().position(|page| page.file == file)
 }

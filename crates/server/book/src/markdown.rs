@@ -1,4 +1,4 @@
-//! Converts Markdown to HTML: headings get anchors, and links to other documents become links to
+//! Converts Markdown to HTML. Headings get anchors, and links to other documents become links to
 //! their pages.
 
 use std::collections::HashMap;
@@ -7,14 +7,14 @@ use pulldown_cmark::{CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag
 
 use super::{PAGES, Source, index_of};
 
-/// Attributes of aligned table cells, and their replacements.
+/// Attributes that align table cells, and the classes that replace them.
 const ALIGNMENTS: [(&str, &str); 3] = [
     (r#" style="text-align: left""#, ""),
     (r#" style="text-align: right""#, r#" class="right""#),
     (r#" style="text-align: center""#, r#" class="center""#),
 ];
 
-/// Returns the HTML of a page's content. HTML within the Markdown is shown as text, except for
+/// Returns the HTML of a page's content. HTML in the Markdown is shown as text, except for
 /// comments, which are removed.
 pub(super) fn html(page: &Source, root: &str) -> String {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
@@ -57,7 +57,7 @@ pub(super) fn html(page: &Source, root: &str) -> String {
     }
     let mut text = String::with_capacity(page.text.len() * 3 / 2);
     html::push_html(&mut text, out.into_iter());
-    // The server's content security policy for pages forbids styles in attributes.
+    // The server's content security policy for pages forbids style attributes.
     ALIGNMENTS.iter().fold(text, |text, (style, class)| text.replace(style, class))
 }
 
@@ -70,7 +70,7 @@ fn heading(level: HeadingLevel, id: String) -> Event<'static> {
     })
 }
 
-/// Returns the text of the heading with which these events begin.
+/// Returns the text of the heading at the beginning of these events.
 fn heading_text(events: &[Event<'_>]) -> String {
     let content =
         events.iter().take_while(|event| !matches!(event, Event::End(TagEnd::Heading(_))));
@@ -81,16 +81,17 @@ fn heading_text(events: &[Event<'_>]) -> String {
     texts.collect()
 }
 
-/// The anchors of a page.
+/// The anchors of the headings on a page.
 #[derive(Default)]
 struct Anchors {
-    /// Number of headings so far with each anchor.
+    /// For each anchor, the number of headings so far.
     seen: HashMap<String, usize>,
 }
 
 impl Anchors {
-    /// Returns the anchor of a heading in GitHub's form: lower case, hyphens for spaces, no
-    /// punctuation. Repeated headings get a number from the second one on.
+    /// Returns the anchor of a heading in the form that GitHub uses: lower case, hyphens for
+    /// spaces, no punctuation. If a heading is repeated, a number is added from the second
+    /// occurrence on.
     fn of(&mut self, heading: &str) -> String {
         let kept = heading.trim().chars().filter_map(|c| match c {
             ' ' => Some('-'),
@@ -107,8 +108,7 @@ impl Anchors {
     }
 }
 
-/// Returns the target of a link, or `None` for files of the repository that are not pages of the
-/// book.
+/// Returns the target of a link; `None` for files of the repository that are not pages of the book.
 fn target(page: &Source, root: &str, kind: LinkType, url: &str) -> Option<String> {
     if kind == LinkType::Email || url.starts_with("https://") || url.starts_with("http://") {
         return Some(url.to_owned());
@@ -123,8 +123,8 @@ fn target(page: &Source, root: &str, kind: LinkType, url: &str) -> Option<String
     Some(format!("{root}/{path}{heading}"))
 }
 
-/// Returns the path of `link` relative to the folder of `from`, without `.` and `..`, or `None` if
-/// it leads out of `docs/`.
+/// Returns the path of `link` relative to the folder of `from`, without `.` and `..`. Returns
+/// `None` if it leads outside `docs/`.
 fn joined(from: &str, link: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();

@@ -1,13 +1,13 @@
-//! Addresses of servers, as users give them.
+//! Checks the addresses of servers that users enter.
 
 use ureq::http::Uri;
 
 use crate::ClientError;
 
-/// Returns the base URL of the server, without a trailing slash; it may include a path.
+/// Returns the base URL of a server, without a trailing slash. The URL may contain a path.
 ///
 /// # Errors
-/// The text is not a server's URL, or contains a login.
+/// The text is not the URL of a server, or contains a user name or password.
 pub(crate) fn base(server: &str) -> Result<&str, ClientError> {
     if let Some(url) = without_login(server) {
         return Err(ClientError::Login { url });
@@ -22,7 +22,7 @@ pub(crate) fn base(server: &str) -> Result<&str, ClientError> {
     }
     Ok(base)
 }
-/// Removes the name and password from the URL. Returns `None` if there are none.
+/// Removes the user name and password from the URL. Returns `None` if there are none.
 fn without_login(server: &str) -> Option<String> {
     let (scheme, rest) = server.split_once("://").unwrap_or(("", server));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -31,7 +31,7 @@ fn without_login(server: &str) -> Option<String> {
     Some(format!("{scheme}://{host}{}", &rest[end..]))
 }
 
-/// Returns whether the address is on this machine, where no proxy is needed.
+/// Returns whether the address belongs to this machine, where no proxy is needed.
 pub(crate) fn is_loopback(url: &str) -> bool {
     let Ok(uri) = url.parse::<Uri>() else {
         return false;
@@ -41,7 +41,7 @@ pub(crate) fn is_loopback(url: &str) -> bool {
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Returns whether others on the network can read data that is sent to this URL.
+/// Returns whether other parties on the network can read data that is sent to this URL.
 pub(crate) fn is_readable_by_others(url: &str) -> bool {
     let scheme = url.parse::<Uri>().ok().and_then(|uri| uri.scheme_str().map(str::to_owned));
     scheme.as_deref() == Some("http") && !is_loopback(url)

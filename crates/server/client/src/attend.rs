@@ -1,4 +1,4 @@
-//! Requests to a server while a caller waits for the answer. The main type is [`JobWaiter`].
+//! Sends requests to a server while a caller waits for the answer. The main type is [`JobWaiter`].
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
@@ -9,26 +9,26 @@ use warpgauge_job_views::{JobEvent, SweepEvent};
 use crate::call::Call;
 use crate::error::ClientError;
 
-/// Interval of the checks whether the working thread is still alive.
+/// Interval at which the waiting thread checks that the working thread is alive.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Maximum number of events in the channel to the waiting caller.
 const NEWS: usize = 64;
 
-/// An event before the answer.
+/// An event that precedes the answer.
 #[derive(Debug)]
 pub enum WaitEvent {
     /// The server has accepted the request as a job with this id. Only for runs of the gate.
     Accepted(String),
     /// An event of the job.
     Job(JobEvent),
-    /// A part of a sweep's report.
+    /// An event of a sweep.
     Sweep(SweepEvent),
     /// The connection broke, and the request is sent again. The text is the reason.
     Again(String),
-    /// The server does not report the progress of its jobs.
+    /// The server does not report the progress of jobs.
     Untold,
-    /// The caller has given up; the text describes the fate of the job. This is the last event.
+    /// The caller has given up. The text describes what happens to the job. This is the last event.
     GivenUp(String),
 }
 
@@ -39,7 +39,7 @@ pub type Interrupt = Box<dyn FnOnce() -> bool + Send>;
 pub struct JobWaiter<'a, E> {
     /// Receives events on the waiting thread. An error ends the wait and cancels the job.
     pub told: &'a mut dyn FnMut(WaitEvent) -> Result<(), E>,
-    /// Receives the interrupt at the beginning of the wait.
+    /// Receives the function that interrupts the wait, at the beginning of the wait.
     pub interruptible: &'a dyn Fn(Interrupt),
 }
 
@@ -50,10 +50,10 @@ pub(crate) enum Message<R> {
     Ended(Result<R, ClientError>),
 }
 
-/// Sends events of the work.
+/// Channel through which the working thread sends messages to the waiting caller.
 pub(crate) type Tell<R> = SyncSender<Message<R>>;
 
-/// Runs `work` on a separate thread, and passes on its events until it ends.
+/// Runs `work` on a separate thread. Passes its events to the waiter until the work ends.
 pub(crate) fn attended<R: Send + 'static, E: From<ClientError>>(
     call: Call,
     work: impl FnOnce(&Arc<Call>, &Tell<R>) -> Result<R, ClientError> + Send + 'static,
@@ -76,7 +76,7 @@ pub(crate) fn attended<R: Send + 'static, E: From<ClientError>>(
     outcome
 }
 
-/// Passes on events until the answer arrives.
+/// Passes events to the waiter until the answer arrives.
 fn attend<R, E: From<ClientError>>(
     call: &Call,
     messages: &Receiver<Message<R>>,
@@ -84,7 +84,7 @@ fn attend<R, E: From<ClientError>>(
     told: &mut dyn FnMut(WaitEvent) -> Result<(), E>,
 ) -> Result<R, E> {
     loop {
-        // The order matters: if the work has ended, all of its messages are already in the channel.
+        // The order matters: once the work has ended, all of its messages are in the channel.
         let ended = has_ended();
         let failure = match messages.recv_timeout(LOOK) {
             Ok(Message::Ended(outcome)) => return outcome.map_err(E::from),

@@ -1,4 +1,4 @@
-//! Baselines of the gate on a server. The main type is [`RemoteBaselines`].
+//! Reads and stores baselines of the gate on a server. The main type is [`RemoteBaselines`].
 
 use serde::Deserialize;
 use ureq::http::Method;
@@ -37,7 +37,7 @@ impl RemoteBaselines<'_> {
         Ok(reply.value.baselines)
     }
 
-    /// Returns a baseline with its code.
+    /// Returns a baseline, including its code.
     pub fn get(&self, name: &str) -> Result<Baseline, ClientError> {
         Ok(self.connection.ask(Method::GET, &baseline_route(name, ""))?.value)
     }
@@ -47,13 +47,13 @@ impl RemoteBaselines<'_> {
         Ok(self.connection.post("/baselines", "baseline", new)?.value)
     }
 
-    /// Makes the candidate of a passed run of the gate the baseline with this name.
+    /// Makes the candidate of a passed gate job the baseline of this name.
     pub fn promote(&self, name: &str, job_id: &str) -> Result<BaselineSummary, ClientError> {
         let body = Promotion { job_id: job_id.to_owned() };
         Ok(self.connection.post(&baseline_route(name, "/promote"), "promotion", &body)?.value)
     }
 
-    /// Removes the baselines with this name. Returns the name.
+    /// Removes all baselines of this name. Returns the name.
     pub fn remove(&self, name: &str) -> Result<String, ClientError> {
         let reply = self.connection.ask::<Removed>(Method::DELETE, &baseline_route(name, ""))?;
         Ok(reply.value.name)

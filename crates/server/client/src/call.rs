@@ -13,25 +13,25 @@ use crate::connection::{Connection, Reply, answer};
 use crate::error::ClientError;
 use crate::routes::job_route;
 
-/// Timeout of short requests.
+/// Time limit for short requests.
 const SHORT: Duration = Duration::from_secs(10);
 
-/// Maximum number of look-ups of a job that is being cancelled, and the pause between them.
+/// Maximum number of look-ups of a job that is being cancelled.
 const LOOKS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A request that has been or will be sent.
+/// A request that was sent or will be sent.
 pub(crate) struct Call {
     pub(crate) connection: Connection,
     route: &'static str,
-    /// Body of the request, JSON.
+    /// Body of the request, as JSON.
     body: String,
     key: String,
-    /// Id of the request's job, once known.
+    /// Id of the request's job, once the client knows it.
     job: Mutex<Option<String>>,
-    /// Timeout for the answer.
+    /// Time limit for the answer.
     pub(crate) longest: Duration,
-    /// Whether the caller has given up, and the condition variable that signals this.
+    /// Whether the caller has given up. The condition variable signals a change.
     over: Mutex<bool>,
     told: Condvar,
 }
@@ -72,16 +72,16 @@ impl Call {
         self.connection.send(url, self.body.clone(), Some(&self.key), self.longest)
     }
 
-    /// Looks up the job on the server. Returns `None` if the server has none yet.
+    /// Looks up the job on the server. Returns `None` if the server does not have the job yet.
     ///
     /// # Errors
-    /// `Refused` if the server does not list jobs, or does not filter them by key.
+    /// `Refused` if the server does not list jobs, or cannot filter them by key.
     pub(crate) fn find(&self) -> Result<Option<String>, ClientError> {
         let route = format!("/jobs?limit=1&idempotency_key={}", self.key);
         let list: JobList = self.connection.ask_within(Method::GET, &route, SHORT)?.value;
         let Some(job) = list.jobs.into_iter().next() else { return Ok(None) };
         if job.idempotency_key.as_ref() != Some(&self.key) {
-            // The server ignored the key, and listed another job.
+            // The server ignored the key and returned another job.
             return Err(ClientError::Refused {
                 url: self.connection.url_of(&route),
                 status: 404,
@@ -93,7 +93,7 @@ impl Call {
         Ok(Some(job.job_id))
     }
 
-    /// Sets the job of the request. It may replace an earlier job that ended without a result.
+    /// Records the job of the request. It may replace an earlier job that ended without a result.
     pub(crate) fn found(&self, id: String) {
         *self.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
     }
@@ -112,7 +112,7 @@ impl Call {
         *self.lock_over()
     }
 
-    /// Waits for this time, or until the caller no longer waits.
+    /// Waits until this time has passed, or until the caller no longer waits.
     pub(crate) fn rest(&self, time: Duration) {
         let waited = self.told.wait_timeout_while(self.lock_over(), time, |over| !*over);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
@@ -122,7 +122,7 @@ impl Call {
         self.over.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Converts an error. If the job may still end, the result describes how to find it.
+    /// Converts an error. If the job may still end, the new error describes how to find it.
     pub(crate) fn lost(&self, error: ClientError) -> ClientError {
         match self.job() {
             Some(job) if error.is_broken() => {
@@ -133,7 +133,7 @@ impl Call {
         }
     }
 
-    /// Cancels the job. Returns a text about the outcome.
+    /// Cancels the job. Returns a text that describes the result.
     pub(crate) fn cancel(&self) -> String {
         let server = self.connection.base();
         let Some(id) = self.sought() else {
@@ -161,8 +161,8 @@ impl Call {
         }
     }
 
-    /// Returns the job's id. If it is not known yet, the call polls for it, because the server may
-    /// only just have accepted the request.
+    /// Returns the job's id. If the client does not know the id yet, polls for it, because the
+    /// server may have accepted the request only a moment ago.
     fn sought(&self) -> Option<String> {
         for look in 0..LOOKS {
             if look > 0 {

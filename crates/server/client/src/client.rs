@@ -1,4 +1,4 @@
-//! One server and its operations. The main type is [`Client`].
+//! A server and its operations. The main type is [`Client`].
 
 use std::fmt;
 use std::path::PathBuf;
@@ -20,14 +20,14 @@ use crate::jobs::RemoteJobs;
 use crate::routes::encoded;
 use crate::unattended::UnattendedRequests;
 
-/// A server. Clones share the connection's settings.
+/// A client of one server. Clones share the settings of the connection.
 #[derive(Clone)]
 pub struct Client {
     connection: Connection,
 }
 
 impl fmt::Debug for Client {
-    // The output omits the key.
+    // The key is omitted from the output.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("url", &self.url()).finish_non_exhaustive()
     }
@@ -42,11 +42,11 @@ struct Devices<T> {
 /// Every method that sends a request fails if the server does not answer, rejects the request, or
 /// returns an unexpected response.
 impl Client {
-    /// Creates a client for the server at `url`, e.g. `https://gpu-host:8000`; nothing is sent yet.
+    /// Creates a client for the server at `url`, e.g. `https://gpu-host:8000`. Nothing is sent yet.
     /// With `ca_cert`, the client trusts only the certificate authorities in that file (PEM).
     ///
     /// # Errors
-    /// `url` is not a server's URL, or contains a login.
+    /// `url` is not the URL of a server, or contains a user name or password.
     pub fn new(
         url: &str,
         api_key: Option<String>,
@@ -60,22 +60,23 @@ impl Client {
         self.connection.url()
     }
 
-    /// Returns the requests whose progress `attendant` receives until the answer arrives.
+    /// Returns an interface for requests whose progress `attendant` receives until the answer
+    /// arrives.
     pub fn attended<'a, E>(&'a self, attendant: JobWaiter<'a, E>) -> AttendedRequests<'a, E> {
         AttendedRequests { connection: &self.connection, attendant }
     }
 
-    /// Returns the requests without progress.
+    /// Returns an interface for requests whose progress is not reported.
     pub fn unattended(&self) -> UnattendedRequests<'_> {
         UnattendedRequests { connection: &self.connection }
     }
 
-    /// Lists, follows and cancels the caller's jobs.
+    /// Returns an interface that lists, follows and cancels the caller's jobs.
     pub fn jobs(&self) -> RemoteJobs<'_> {
         RemoteJobs { connection: &self.connection }
     }
 
-    /// Reads and stores the caller's baselines of the gate.
+    /// Returns an interface that reads and stores the caller's baselines of the gate.
     pub fn baselines(&self) -> RemoteBaselines<'_> {
         RemoteBaselines { connection: &self.connection }
     }
@@ -85,7 +86,7 @@ impl Client {
         self.connection.post("/compile", "request", request)
     }
 
-    /// Returns the newest `limit` points of a case, or of all cases.
+    /// Returns the newest `limit` points of the history, for one case or for all cases.
     pub fn history(&self, case: Option<&str>, limit: u32) -> Result<HistoryAnswer, ClientError> {
         let route = match case {
             Some(case) => format!("/history?limit={limit}&case={}", encoded(case)),

@@ -1,4 +1,4 @@
-//! The connection to one server, and single requests to it. The main type is [`Connection`].
+//! The connection to a server, and single requests to it. The main type is [`Connection`].
 
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
@@ -16,14 +16,14 @@ use crate::{address, tls};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Timeout for an answer: the longest evaluation (600 s) after a long time in the queue.
+/// Time limit for an answer: the longest evaluation (600 s) after a long time in the queue.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_600);
 
 /// Maximum size of a response including outputs, bytes.
 const MAX_ANSWER_BYTES: u64 = 1 << 30;
 
 /// Maximum number of values in a response. Each takes about 50 bytes while it is parsed. The
-/// reports of the largest sweep contain about 6 million.
+/// reports of the largest sweep contain about 6 million values.
 const MAX_ANSWER_VALUES: u64 = 1 << 24;
 
 /// Settings of a connection: the URL, the key, and the trusted certificates. Clones share them.
@@ -33,29 +33,29 @@ pub(crate) struct Connection {
 }
 
 struct Server {
-    /// The URL as the caller gave it, and the base URL of routes.
+    /// The URL as the caller gave it.
     given: String,
     base: String,
     api_key: Option<String>,
     trust: tls::Trust,
-    /// Ensures that the warning about a readable key is logged only once.
+    /// Ensures that the warning about an unencrypted key is logged only once.
     warned: Once,
 }
 
-/// A response: its text and its parsed value.
+/// A response, as text and parsed.
 #[derive(Debug, Clone)]
 pub struct Reply<T> {
-    /// Text of the response, JSON.
+    /// Text of the response, in JSON.
     pub text: String,
     pub value: T,
 }
 
 impl Connection {
-    /// Creates a connection to the server at `url`; nothing is sent yet. With `ca_cert`, the
+    /// Creates a connection to the server at `url`. Nothing is sent yet. With `ca_cert`, the
     /// connection trusts only the certificate authorities in that file (PEM).
     ///
     /// # Errors
-    /// `url` is not a server's URL, or contains a login.
+    /// `url` is not the URL of a server, or contains a user name or password.
     pub(crate) fn new(
         url: &str,
         api_key: Option<String>,
@@ -85,7 +85,8 @@ impl Connection {
         format!("{}{route}", self.server.base)
     }
 
-    /// Posts `body` and waits for the response. `what` names the body in a serialisation error.
+    /// Posts `body` and waits for the response. If the body cannot be serialised, the error calls
+    /// it `what`.
     pub(crate) fn post<T: DeserializeOwned>(
         &self,
         route: &str,
@@ -105,7 +106,7 @@ impl Connection {
         self.ask_within(method, route, ANSWER_TIMEOUT)
     }
 
-    /// Like [`Self::ask`], with a timeout of `limit`.
+    /// Works like [`Self::ask`], with a time limit of `limit`.
     pub(crate) fn ask_within<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -117,7 +118,7 @@ impl Connection {
         answer(self.call(&url, request, limit)?, &url)
     }
 
-    /// Opens a stream of server-sent events after the event with the id `last`.
+    /// Opens a stream of server-sent events that begins after the event with the id `last`.
     pub(crate) fn open(
         &self,
         url: &str,
@@ -131,8 +132,8 @@ impl Connection {
         self.call(url, request, limit)
     }
 
-    /// Posts `body`, which is JSON. A response other than a success is an error. A second call with
-    /// the same `key` refers to the same job.
+    /// Posts `body`, which is JSON. Returns an error unless the response is a success. A second
+    /// call with the same `key` refers to the same job.
     pub(crate) fn send(
         &self,
         url: &str,
@@ -141,7 +142,8 @@ impl Connection {
         limit: Duration,
     ) -> Result<Response<Body>, ClientError> {
         let agent = self.agent(url, limit)?;
-        // With this header, reports omit fields without a value, instead of using placeholders.
+        // With this header, reports omit fields without a value. Otherwise such fields would
+        // contain placeholders.
         let mut request = agent
             .post(url)
             .header("Content-Type", "application/json")
@@ -156,7 +158,7 @@ impl Connection {
         successful(url, response)
     }
 
-    /// Sends a request without a body. A response other than a success is an error.
+    /// Sends a request without a body. Returns an error unless the response is a success.
     pub(crate) fn call(
         &self,
         url: &str,
@@ -172,7 +174,8 @@ impl Connection {
         successful(url, response)
     }
 
-    /// Returns the key to send. Logs a warning once if others on the network can read it.
+    /// Returns the key to send. Logs a warning once if other parties on the network can read the
+    /// key.
     fn key_for(&self, url: &str) -> Option<&str> {
         let key = self.server.api_key.as_deref()?;
         if address::is_readable_by_others(url) {
@@ -189,7 +192,7 @@ impl Connection {
     fn agent(&self, url: &str, limit: Duration) -> Result<ureq::Agent, ClientError> {
         let mut config = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            // A redirected POST would send the API key to a host that the user did not name.
+            // A redirected POST would send the API key to a host that the user did not choose.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .tls_config(self.server.trust.config()?)
@@ -220,7 +223,7 @@ pub(crate) fn understood<T: DeserializeOwned>(url: &str, text: &str) -> Result<T
         .map_err(|error| ClientError::Answer { url: url.to_owned(), message: error.to_string() })
 }
 
-/// Serialises a body. `what` names the body in an error.
+/// Serialises a body. If that fails, the error calls the body `what`.
 pub(crate) fn json(what: &str, body: &impl Serialize) -> Result<String, ClientError> {
     serde_json::to_string(body)
         .map_err(|error| ClientError::Internal(format!("{what} to JSON: {error}")))

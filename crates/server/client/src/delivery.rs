@@ -1,5 +1,5 @@
-//! Long requests: sends them, retries them, and follows their jobs while the caller waits. The main
-//! type is [`AttendedRequests`].
+//! Sends long requests, retries them, and follows their jobs while the caller waits. The main type
+//! is [`AttendedRequests`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,20 +21,21 @@ use crate::gate::gate;
 use crate::patience::RetryPolicy;
 use crate::sweep::sweep;
 
-/// Timeout for a sweep. Its number of points is limited, and each has a separate timeout.
+/// Time limit for a sweep. The number of its points is limited, and each point has a separate time
+/// limit.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// First pause before a request is sent again. Each further pause is twice as long.
+/// First pause before a request is sent again. Each later pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Maximum pause, even if the server requests a longer one.
+/// Maximum pause before a request is sent again, even if the server suggests a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A request that waited this long for its answer had reached the server. A failure after that
-/// starts a new patience period.
+/// Time after which a request without an answer is assumed to have reached the server. If the
+/// request then fails, the full time for retries is available again.
 const WAS_THERE: Duration = Duration::from_secs(15);
 
-/// Delay of the first look-up of the job, and maximum pause between two look-ups. Short work ends
+/// Delay before the job is first looked up, and maximum pause between two look-ups. Short jobs end
 /// before the first look-up.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
 const LATER_LOOKS: Duration = Duration::from_secs(2);
@@ -42,7 +43,8 @@ const LATER_LOOKS: Duration = Duration::from_secs(2);
 /// Requests whose progress the attendant receives until the answer arrives.
 ///
 /// The body is a contract as its author wrote it; the server validates its fields. If the server
-/// becomes unreachable while it has the job, the client retries for up to `patience`, each time.
+/// becomes unreachable while it has the job, the client retries for up to `patience` after each
+/// failure.
 pub struct AttendedRequests<'a, E> {
     pub(crate) connection: &'a Connection,
     pub(crate) attendant: JobWaiter<'a, E>,
@@ -87,7 +89,7 @@ impl<E: From<ClientError>> AttendedRequests<'_, E> {
         let call = Call::new(self.connection, "/sweep?stream=true", body, SWEEP_TIMEOUT);
         let post = |call: &Call, tell: &Tell<Reply<SweepResponse>>| {
             sweep(call, &mut |event| {
-                // If the receiver has been dropped, the answer is not needed either.
+                // If the receiver was dropped, the answer is not needed either.
                 let _ = tell.send(Message::Told(WaitEvent::Sweep(event)));
             })
         };
@@ -96,8 +98,7 @@ impl<E: From<ClientError>> AttendedRequests<'_, E> {
 
     /// Runs a suite, and returns its report.
     ///
-    /// # Errors
-    /// The server does not answer within the patience, rejects the request, or returns an
+    /// The server does not answer before the retries end, rejects the request, or returns an
     /// unexpected response; the job ends without a report; the attendant fails; or
     /// [`ClientError::Interrupted`].
     pub fn gate(self, request: &GateRequest, patience: RetryPolicy) -> Result<GateReport, E> {
@@ -115,8 +116,8 @@ impl<E: From<ClientError>> AttendedRequests<'_, E> {
     }
 }
 
-/// Sends the request and follows its job until the answer arrives, the caller interrupts, or the
-/// patience ends.
+/// Sends the request and follows its job until the answer arrives, the caller interrupts it, or the
+/// time for retries is over.
 fn carried_out<R: Send + 'static, E: From<ClientError>>(
     call: Call,
     patience: Duration,
@@ -132,7 +133,7 @@ fn carried_out<R: Send + 'static, E: From<ClientError>>(
     attended(call, work, attendant)
 }
 
-/// Sends the request, and retries while the server has the job but does not answer.
+/// Sends the request. Retries while the server has the job but does not answer.
 fn deliver<R>(
     call: &Call,
     patience: Duration,
@@ -163,15 +164,16 @@ fn deliver<R>(
         let _ = tell.send(Message::Told(WaitEvent::Again(text)));
         call.rest(wait);
         if call.has_ended() {
-            // A job that was just cancelled must not be submitted again.
+            // A job that was cancelled a moment ago must not be submitted again.
             return Err(error);
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-/// Looks up the job, and passes on its events until it ends or the caller gives up. If a job ended
-/// because the server lacked something, the retried request creates another job.
+/// Looks up the job, and passes its events to the waiter until the job ends or the caller gives up.
+/// If a job ended because a resource was missing on the server, the retried request creates another
+/// job.
 fn watch<R: Send + 'static>(call: &Arc<Call>, tell: &Tell<R>) {
     while let Some(id) = look_for(call, tell) {
         call.found(id.clone());
@@ -179,9 +181,9 @@ fn watch<R: Send + 'static>(call: &Arc<Call>, tell: &Tell<R>) {
     }
 }
 
-/// Passes on the events of a job until its end.
+/// Passes the events of a job to the waiter until the job ends.
 fn tell_news<R: Send + 'static>(call: &Arc<Call>, id: &str, tell: &Tell<R>) {
-    // The request itself reports errors; the events are optional.
+    // The request reports errors; the events are optional.
     let resting = Arc::clone(call);
     let mut patience = RetryPolicy::new(WAS_THERE, move |_, pause| resting.rest(pause));
     while !call.has_ended() {
@@ -212,7 +214,7 @@ fn look_for<R>(call: &Call, tell: &Tell<R>) -> Option<String> {
                 let _ = tell.send(Message::Told(WaitEvent::Untold));
                 return None;
             }
-            // The request itself reports the error.
+            // The request reports the error.
             Ok(_) | Err(_) => {}
         }
         pause = (pause * 2).min(LATER_LOOKS);

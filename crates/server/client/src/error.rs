@@ -6,19 +6,20 @@ use warpgauge_model::ErrorCode;
 
 use crate::tls::CertificateFileError;
 
-/// Reason for a missing answer. `Display` describes the problem, its place and a remedy; `source`
+/// Reason why there is no answer. `Display` describes the problem, its place and a remedy; `source`
 /// is the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The text is not a server's URL.
+    /// The text is not the URL of a server.
     #[error("{url:?} is not the address of a server; expected e.g. https://gpu-host:8000")]
     Url { url: String },
-    /// The URL contains a name and a password, which logs and other users would see.
+    /// The URL contains a user name and a password, which would be visible in logs and to other
+    /// users.
     #[error(
         "the address must not contain a name and password: use {url}, and pass the key with --api-key"
     )]
     Login {
-        /// The URL without the login.
+        /// The URL without user name and password.
         url: String,
     },
     /// The file of trusted certificates cannot be used.
@@ -37,7 +38,7 @@ pub enum ClientError {
          omit --server to use this machine"
     )]
     Connect { url: String, source: Transport },
-    /// The connection broke, or the response timed out.
+    /// The connection broke, or no response arrived in time.
     #[error("the server at {url} did not answer")]
     Broken { url: String, source: Transport },
     /// The server rejected the request.
@@ -50,10 +51,10 @@ pub enum ClientError {
         message: String,
         /// Codes of the problems that the server found in the request.
         problems: Vec<String>,
-        /// Suggested wait before a retry, if the server returned one.
+        /// Suggested waiting time before a retry, if the server returned one.
         retry_after: Option<Duration>,
     },
-    /// The response does not match this API.
+    /// The response does not conform to the API of warpgauge.
     #[error("the answer of {url} is not valid: {message}; is it a warpgauge server?")]
     Answer { url: String, message: String },
     /// The server became unreachable after it had accepted a job.
@@ -94,7 +95,7 @@ pub enum ClientError {
         /// The server's error, with the limit.
         source: Box<ClientError>,
     },
-    /// The waiting caller was interrupted; the job was cancelled if possible.
+    /// The waiting caller was interrupted. The job was cancelled if possible.
     #[error("interrupted")]
     Interrupted,
     /// A bug in warpgauge.
@@ -111,14 +112,14 @@ pub enum ClientError {
 pub struct EndedJob {
     pub job: String,
     pub server: String,
-    /// Name of the job's state.
+    /// Name of the state in which the job ended.
     pub how: &'static str,
-    /// Stable code of the reason.
+    /// Stable code of the reason why the job has no report.
     pub code: ErrorCode,
     pub message: String,
 }
 
-/// An error of the connection to a server.
+/// A transport error of the connection to a server.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Transport(pub(crate) ureq::Error);
@@ -129,7 +130,7 @@ impl ClientError {
         Self::Broken { url: url.to_owned(), source: Transport(ureq::Error::Io(source)) }
     }
 
-    /// Returns whether a retry may succeed soon: the server has not rejected the request itself.
+    /// Returns whether a retry may succeed soon, because the server has not rejected the request.
     pub fn is_broken(&self) -> bool {
         match self {
             Self::Connect { .. } | Self::Broken { .. } => true,
@@ -148,12 +149,12 @@ impl ClientError {
         }
     }
 
-    /// Returns whether the response timed out.
+    /// Returns whether the response did not arrive in time.
     pub fn is_late(&self) -> bool {
         matches!(self, Self::Broken { source: Transport(ureq::Error::Timeout(_)), .. })
     }
 
-    /// Returns the suggested wait before a retry, if the server returned one.
+    /// Returns the suggested waiting time before a retry, if the server returned one.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused { retry_after, .. } => *retry_after,
@@ -161,7 +162,7 @@ impl ClientError {
         }
     }
 
-    /// Returns the message without its advice, for a warning about a retry.
+    /// Returns the message without its remedy, for a warning that a request is retried.
     pub fn brief(&self) -> String {
         self.to_string().split([';', '\n']).next().unwrap_or_default().to_owned()
     }

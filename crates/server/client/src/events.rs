@@ -1,4 +1,4 @@
-//! Streams of server-sent events.
+//! Reads streams of server-sent events.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -7,10 +7,10 @@ use ureq::{Body, BodyReader};
 
 use crate::ClientError;
 
-/// Maximum length of a line in a stream, bytes. The last event may contain a whole report.
+/// Maximum length of a line in a stream, bytes. The last event may contain a complete report.
 const MAX_LINE_BYTES: u64 = 256 << 20;
 
-/// An open stream.
+/// An open stream of events.
 pub(crate) struct EventStream {
     reader: BufReader<BodyReader<'static>>,
     url: String,
@@ -20,7 +20,7 @@ pub(crate) struct EventStream {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) id: Option<String>,
-    /// Type of the event, or an empty text.
+    /// Type of the event; empty if it has none.
     pub(crate) kind: String,
     pub(crate) data: String,
 }
@@ -54,7 +54,7 @@ fn next_message(reader: &mut impl BufRead, url: &str) -> Result<Option<Message>,
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
-            // A blank line ends an event; without data, there is no event.
+            // A blank line ends an event. If it contains no data, there is no event.
             "" if line.is_empty() && !data.is_empty() => {
                 return Ok(Some(Message { id, kind, data }));
             }
@@ -66,7 +66,7 @@ fn next_message(reader: &mut impl BufRead, url: &str) -> Result<Option<Message>,
                 let message = "an event has several lines of data".to_owned();
                 return Err(ClientError::Answer { url: url.to_owned(), message });
             }
-            // Comments keep the connection alive; other fields are not needed.
+            // Comments keep the connection alive. Other fields are not needed.
             _ => {}
         }
     }

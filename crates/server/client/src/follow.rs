@@ -11,14 +11,14 @@ use crate::patience::RetryPolicy;
 use crate::routes::job_route;
 
 /// Maximum time for which one stream is read. A device between the client and the server may drop
-/// an idle connection without notice to either.
+/// an idle connection without notifying either side.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Passes on each event of a job, parsed and as text, until the last one. Returns whether the last
-/// event arrived before `until`.
+/// Passes each event of a job to `on_event`, parsed and as text, until the last event. Returns
+/// whether the last event arrived before `until`.
 ///
 /// # Errors
-/// The server rejects the request, or does not answer within the patience; or `on_event` fails.
+/// The server rejects the request, or does not answer before the retries end; or `on_event` fails.
 pub(crate) fn follow<E: From<ClientError>>(
     connection: &Connection,
     job_id: &str,
@@ -57,7 +57,7 @@ pub(crate) fn follow<E: From<ClientError>>(
             }
             Err(error) => error,
         };
-        // A stream that lasted for its full time is reopened at once.
+        // A stream that was open for its full time is reopened at once.
         if opened.elapsed() < limit {
             patience.pause(error)?;
         }

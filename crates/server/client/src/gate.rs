@@ -1,5 +1,5 @@
-//! A run of the gate on a server: one job, followed to its end across broken connections and
-//! restarts of the server.
+//! Runs a suite of the gate on a server. It is one job, which the client follows to its end across
+//! broken connections and restarts of the server.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::follow::follow;
 use crate::jobs::RemoteJobs;
 use crate::patience::RetryPolicy;
 
-/// Required part of the response of `POST /gate?wait=false`.
+/// The part of the response of `POST /gate?wait=false` that the client needs.
 #[derive(Deserialize)]
 struct Accepted {
     job_id: String,
@@ -81,7 +81,7 @@ fn report(view: JobView, server: &str) -> Result<GateReport, ClientError> {
     Ok(*report)
 }
 
-/// Converts a rejection. If the suite is too large, the error contains a remedy.
+/// Converts a rejection. If the suite is too large, the new error contains a remedy.
 fn refused(error: ClientError, cases: usize) -> ClientError {
     match error {
         ClientError::Refused { status: 413, .. } => {

@@ -1,5 +1,5 @@
-//! Jobs on a server: lists, shows, follows and cancels them, and fetches their artifacts. The main
-//! type is [`RemoteJobs`].
+//! Lists, shows, follows and cancels jobs on a server, and fetches their artifacts. The main type
+//! is [`RemoteJobs`].
 
 use std::time::{Duration, Instant};
 
@@ -13,24 +13,24 @@ use crate::follow::follow;
 use crate::patience::RetryPolicy;
 use crate::routes::{encoded, job_route};
 
-/// Timeout for an artifact; the server produces some of them on demand.
+/// Time limit for an artifact. The server produces some artifacts on demand.
 const ARTIFACT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Maximum size of an artifact, bytes.
 const MAX_ARTIFACT_BYTES: u64 = 64 << 20;
 
-/// Filter and length of a list of jobs.
+/// Filter for a list of jobs, and its maximum length.
 #[derive(Debug, Clone, Default)]
 pub struct JobListQuery<'a> {
-    /// Only jobs in one of these states, by their names in the API; empty means any state.
+    /// Only jobs in one of these states, given by their names in the API; empty means any state.
     pub states: &'a [String],
     /// Only jobs of this kind.
     pub kind: Option<&'a str>,
     /// Only jobs with this label.
     pub label: Option<&'a str>,
-    /// Cursor of the previous page.
+    /// Cursor that the previous page returned.
     pub cursor: Option<&'a str>,
-    /// Maximum number of jobs; a server returns at most 200.
+    /// Maximum number of jobs. A server returns at most 200.
     pub limit: u32,
 }
 
@@ -72,16 +72,17 @@ impl RemoteJobs<'_> {
         self.connection.ask(Method::GET, &job_route(job_id, ""))
     }
 
-    /// Cancels a job; a running job is stopped.
+    /// Cancels a job. If the job is running, it is stopped.
     pub fn cancel(&self, job_id: &str) -> Result<Reply<CancelReport>, ClientError> {
         self.connection.ask(Method::DELETE, &job_route(job_id, ""))
     }
 
-    /// Passes on each event of a job, parsed and as text, until the last one. Returns whether the
-    /// last event arrived before `until`.
+    /// Passes each event of a job to `on_event`, parsed and as text, until the last event. Returns
+    /// whether the last event arrived before `until`.
     ///
     /// # Errors
-    /// The server rejects the request, or does not answer within the patience; or `on_event` fails.
+    /// The server rejects the request, or does not answer before the retries end; or `on_event`
+    /// fails.
     pub fn follow<E: From<ClientError>>(
         &self,
         job_id: &str,
@@ -92,7 +93,7 @@ impl RemoteJobs<'_> {
         follow(self.connection, job_id, until, patience, on_event)
     }
 
-    /// Returns an artifact of a job; in a comparison, that of the named kernel.
+    /// Returns an artifact of a job. In a comparison, it is the artifact of the named kernel.
     pub fn artifact(
         &self,
         job_id: &str,

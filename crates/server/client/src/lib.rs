@@ -1,16 +1,17 @@
-//! A client of a warpgauge server: the remote counterpart of the evaluation service. It blocks the
+//! Client of a warpgauge server: the remote counterpart of the evaluation service. It blocks the
 //! calling thread, prints nothing, and never ends the process.
 //!
-//! - [`Client`] is one server: its checked URL, the key, and the trusted certificates.
+//! - [`Client`] is a client of one server. It stores the checked URL, the key, and the trusted
+//!   certificates.
 //! - [`RemoteJobs`], [`RemoteBaselines`] and [`UnattendedRequests`] provide a method for each route
 //!   with a single response.
 //! - [`AttendedRequests`] posts long requests with a new idempotency key, and a [`JobWaiter`] waits
-//!   for the answer. The key identifies the job. So the waiter receives the job's progress, and
-//!   cancels the job when the caller gives up. After a broken connection, the same request refers
-//!   to the same job.
+//!   for the answer. The key identifies the job. So the waiter receives the job's progress, and the
+//!   job is cancelled if the caller gives up. After a broken connection, the same request refers to
+//!   the same job.
 //! - [`RemoteJobs::follow`] reads the event stream of a job across broken connections and restarts
 //!   of the server.
-//! - [`RetryPolicy`] decides how long to retry; its caller decides how to spend the pauses.
+//! - [`RetryPolicy`] decides how long to retry. Its caller decides what happens during the pauses.
 //! - [`ClientError`] describes the problem, its place and a remedy.
 
 #![forbid(unsafe_code)]

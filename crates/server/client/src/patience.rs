@@ -1,34 +1,35 @@
-//! Retries for a server that is full, restarting or unreachable, for a limited time. The main type
-//! is [`RetryPolicy`].
+//! Retries requests for a limited time if a server is full, restarting or unreachable. The main
+//! type is [`RetryPolicy`].
 
 use std::time::{Duration, Instant};
 
 use crate::ClientError;
 
-/// First wait if the server suggests none. Each further wait is twice as long.
+/// First waiting time if the server suggests none. Each later one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
-/// Maximum single wait, even if the server suggests a longer one.
+/// Maximum waiting time before a retry, even if the server suggests a longer one.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
-/// Waits for a pause. It receives the reason, and returns after the pause.
+/// Function that is called for each pause. It receives the reason, and returns when the pause is
+/// over.
 type Pause = Box<dyn FnMut(&ClientError, Duration) + Send>;
 
-/// Limits the time of retries after each failed request.
+/// Limits the time for retries after each failed request.
 pub struct RetryPolicy {
     limit: Duration,
     pause: Pause,
-    /// Whether the server has answered before. If no server ever answered, the address is probably
-    /// wrong, and a retry does not help.
+    /// Whether the server has answered before. If no server has ever answered, the address is
+    /// probably wrong, and a retry would not help.
     met: bool,
-    /// Start of the current failure, and the next wait.
+    /// Time at which the current failure began, and the next waiting time.
     trouble: Option<(Instant, Duration)>,
 }
 
 impl RetryPolicy {
-    /// Creates a policy that retries for `limit` after each failure; with zero it never retries.
-    /// `pause` is called between two attempts. It receives the reason, and returns when the pause
-    /// is over.
+    /// Creates a policy that retries for `limit` after each failure. If `limit` is zero, it never
+    /// retries. `pause` is called between two attempts. It receives the reason, and returns when
+    /// the pause is over.
     pub fn new(
         limit: Duration,
         pause: impl FnMut(&ClientError, Duration) + Send + 'static,
@@ -36,7 +37,7 @@ impl RetryPolicy {
         Self { limit, pause: Box::new(pause), met: false, trouble: None }
     }
 
-    /// Retries until there is an answer, a permanent error, or the limit is reached.
+    /// Retries until there is an answer or a permanent error, or until the limit is reached.
     ///
     /// # Errors
     /// The last error.
@@ -55,7 +56,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Records an answer. The next failure has the full limit again.
+    /// Records an answer. After the next failure, the full limit applies again.
     pub(crate) fn answered(&mut self) {
         self.met = true;
         self.trouble = None;

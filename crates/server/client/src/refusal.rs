@@ -2,19 +2,19 @@
 
 use serde_json::Value;
 
-/// Maximum number of characters shown of an answer by another program.
+/// Maximum number of characters of another program's answer that an error shows.
 const MAX_FOREIGN: usize = 120;
 
-/// Maximum number of problems shown for one request.
+/// Maximum number of problems that an error shows for one request.
 const MAX_PROBLEMS: usize = 50;
 
-/// Returns the readable part of an error body: `error`, its position, and all of its problems.
+/// Returns the readable part of an error body: `error`, the position, and all problems.
 pub(crate) fn explain(body: &str, status: u16) -> String {
     let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(body) else {
         let line = body.split_whitespace().collect::<Vec<_>>().join(" ");
         let start: String = line.chars().take(MAX_FOREIGN).collect();
         let start = if start.is_empty() { "no explanation".to_owned() } else { start };
-        // Proxies send such answers if the server is down.
+        // Proxies send such answers when the server is down.
         return match status {
             502..=504 => start,
             _ => format!("{start}\n  this answer is not from warpgauge: check the address"),

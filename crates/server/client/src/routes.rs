@@ -1,11 +1,11 @@
-//! Routes of the API.
+//! Paths of the HTTP API.
 
-/// Returns the route of a job, with a suffix.
+/// Returns the path of a job, followed by a suffix.
 pub(crate) fn job_route(job_id: &str, below: &str) -> String {
     format!("/jobs/{}{below}", encoded(job_id))
 }
 
-/// Percent-encodes a part of a path or a query.
+/// Percent-encodes a text for use in a path or a query.
 pub(crate) fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

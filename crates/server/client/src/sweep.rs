@@ -1,4 +1,4 @@
-//! A sweep on a server, whose report arrives as a stream.
+//! Runs a sweep on a server. The report arrives as a stream.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::error::ClientError;
 use crate::events::{EventStream, Message};
 use crate::refusal::{explain, problems};
 
-/// Sends a sweep, passes on each event, and returns the report.
+/// Sends a sweep, passes each event to the caller, and returns the report.
 pub(crate) fn sweep(
     call: &Call,
     on_event: &mut dyn FnMut(SweepEvent),
@@ -36,7 +36,7 @@ pub(crate) fn sweep(
     Err(ClientError::broken(&url, std::io::Error::new(std::io::ErrorKind::UnexpectedEof, why)))
 }
 
-/// Converts a sweep's error event into the rejection that its HTTP status would have caused.
+/// Converts a sweep's error event to the error that its HTTP status would have caused.
 fn refused(url: String, data: &str) -> ClientError {
     let body = serde_json::from_str::<Value>(data).unwrap_or_default();
     let status = match body.get("code").and_then(Value::as_str).map(ErrorCode::from) {

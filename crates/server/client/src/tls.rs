@@ -1,4 +1,4 @@
-//! Trusted certificates of connections, and explanations of TLS errors. The main type is [`Trust`].
+//! Trusted certificates, and explanations of TLS errors. The main type is [`Trust`].
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -8,31 +8,30 @@ use rustls::{CertificateError, RootCertStore};
 use rustls_native_certs::{ErrorKind, load_certs_from_paths};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-/// Maximum size of a certificate file, bytes. The files of operating systems have a quarter of a
-/// megabyte.
+/// Maximum size of a certificate file, bytes. The files of operating systems have about 256 kB.
 const MAX_FILE_BYTES: u64 = 8 << 20;
 
 /// Environment variables of OpenSSL: a certificate file, and directories.
 const CERT_FILE: &str = "SSL_CERT_FILE";
 const CERT_DIR: &str = "SSL_CERT_DIR";
 
-/// A file of certificates that cannot be used.
+/// A certificate file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{} ({origin}) {problem}", path.display())]
 pub struct CertificateFileError {
     path: PathBuf,
-    /// The option or variable that named the file.
+    /// The option or the environment variable that contains the name of the file.
     origin: &'static str,
     /// Description of the problem.
     problem: String,
 }
 
-/// Trusted certificate authorities. A file that the caller names is used alone. Without it, those
-/// of `SSL_CERT_FILE` and `SSL_CERT_DIR` are used; otherwise the system's; otherwise Mozilla's, as
-/// of this build.
+/// Trusted certificate authorities. If the caller names a file, only its authorities are trusted.
+/// Otherwise those of `SSL_CERT_FILE` and `SSL_CERT_DIR` are trusted, otherwise those of the
+/// system, and otherwise Mozilla's, as of this build.
 pub(crate) struct Trust {
     named: Option<PathBuf>,
-    /// Certificates, which are read once, at the first connection.
+    /// Certificates. They are read once, for the first connection.
     read: Mutex<Option<RootCerts>>,
 }
 
@@ -71,7 +70,7 @@ fn roots(
         found.extend(read(&path, CERT_DIR)?);
     }
     if file.is_none() && directories.is_none() {
-        // `load_native_certs` would interpret an empty variable as a file name.
+        // `load_native_certs` would treat the value of an empty variable as a file name.
         let system = openssl_probe::probe();
         let directory = system.cert_dir.first().map(PathBuf::as_path);
         found = usable(load_certs_from_paths(system.cert_file.as_deref(), directory).certs);
@@ -79,7 +78,7 @@ fn roots(
     Ok(if found.is_empty() { RootCerts::WebPki } else { found.into() })
 }
 
-/// Reads the certificates of a file, or of all files in a directory. Fails if there are none.
+/// Reads the certificates in a file, or in all files of a directory. Fails if there are none.
 fn read(
     path: &Path,
     origin: &'static str,
@@ -89,7 +88,7 @@ fn read(
     let size = path.metadata().map_err(|error| unreadable(&error))?.len();
     if size > MAX_FILE_BYTES {
         return Err(wrong(format!(
-            "has more than {MAX_FILE_BYTES} bytes; use a file that contains only the authority"
+            "has more than {MAX_FILE_BYTES} bytes; use a file that contains only the certificate of the server's authority"
         )));
     }
     let read = match origin {
@@ -118,8 +117,8 @@ fn usable(found: Vec<CertificateDer<'static>>) -> Vec<Certificate<'static>> {
         .collect()
 }
 
-/// Returns the problem of a TLS connection on the server's side, with a remedy. `None` means that
-/// the error does not come from TLS.
+/// Returns the server-side problem of a TLS connection, with a remedy. `None` means that the error
+/// does not come from TLS.
 pub(crate) fn explain(error: &ureq::Error) -> Option<String> {
     let error = match error {
         ureq::Error::Rustls(error) => error,
@@ -136,7 +135,7 @@ pub(crate) fn explain(error: &ureq::Error) -> Option<String> {
     })
 }
 
-/// Returns the TLS error inside an I/O error.
+/// Returns the TLS error that an I/O error contains.
 fn of_io(error: &std::io::Error) -> Option<&rustls::Error> {
     let mut cause = error.get_ref().map(|inner| inner as &(dyn std::error::Error + 'static));
     while let Some(error) = cause {

@@ -1,5 +1,5 @@
-//! Requests without progress: submitted jobs, and answers for which the caller waits. The main type
-//! is [`UnattendedRequests`].
+//! Requests whose progress is not reported: submitted jobs, and answers for which the caller waits.
+//! The main type is [`UnattendedRequests`].
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::connection::{ANSWER_TIMEOUT, Connection, Reply, answer, json};
 use crate::error::ClientError;
 use crate::routes::encoded;
 
-/// Timeout for the acceptance of a job, including the transfer of its body.
+/// Time limit for the acceptance of a job, including the transfer of its body.
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Response of an operation with `wait=false`.
@@ -26,12 +26,12 @@ struct Accepted {
 pub struct SubmitOptions<'a> {
     /// The caller's label for the job.
     pub label: Option<&'a str>,
-    /// A submission with the same key returns the same job. Without a key, the client creates a new
-    /// one.
+    /// Idempotency key. A submission with the same key returns the same job. `None` creates a new
+    /// key.
     pub idempotency_key: Option<&'a str>,
 }
 
-/// Requests without progress.
+/// Requests whose progress is not reported.
 ///
 /// Every method fails if the server does not answer, rejects the request, or returns an unexpected
 /// response.
@@ -51,8 +51,8 @@ impl UnattendedRequests<'_> {
     }
 
     /// Runs an evaluation and waits for its report. A call with the same key refers to the same
-    /// job, even after a failure of this process, its connection or the server. So the caller
-    /// should retry after an error with [`ClientError::is_broken`].
+    /// job, even after a failure of this process, its connection or the server. So after an error
+    /// with [`ClientError::is_broken`], the caller should retry.
     pub fn evaluate_keyed(
         &self,
         request: &EvaluateRequest,
@@ -91,7 +91,7 @@ impl UnattendedRequests<'_> {
         let key = Some(taken.idempotency_key.unwrap_or(&own));
         let send = || self.connection.send(&url, body.clone(), key, ACCEPT_TIMEOUT);
         let response = match send() {
-            // The server may already have the job; the key prevents a second one.
+            // The server may already have the job; the key prevents a second job.
             Err(ClientError::Broken { .. }) => send()?,
             sent => sent?,
         };

@@ -9,17 +9,17 @@ use warpgauge_contract::ParseError;
 use warpgauge_job_views::{JobEvent, JobView};
 use warpgauge_service::{ArtifactKind, DeviceView, ExecError, JobRequest, ServiceError};
 
-/// Future with the result of a backend's operation.
+/// Future that returns the result of a backend operation.
 pub type JobBackendFuture<'a, T> = BoxFuture<'a, Result<T, JobBackendError>>;
 
-/// Submits and reads the jobs of one caller. Other callers cannot see them.
+/// Submits and reads the jobs of one caller. Other callers cannot see these jobs.
 pub trait JobBackend: Send + Sync + 'static {
-    /// Returns the id of the caller, which is empty if there is only one caller.
+    /// Returns the id of the caller. It is empty if there is only one caller.
     fn owner(&self) -> &str {
         ""
     }
 
-    /// Submits a job. Returns its id, once the job can be read.
+    /// Submits a job. Returns its id once the job can be read.
     fn submit(&self, order: JobOrder) -> JobBackendFuture<'_, String>;
 
     /// Returns the events of a job, beginning with its current state. The last event is the job's
@@ -34,7 +34,7 @@ pub trait JobBackend: Send + Sync + 'static {
     /// Returns the devices of the machine.
     fn devices(&self) -> JobBackendFuture<'_, Vec<DeviceView>>;
 
-    /// Returns an artifact of a job; in a comparison, of the named kernel.
+    /// Returns an artifact of a job. In a comparison, it is the artifact of the named kernel.
     fn artifact<'a>(
         &'a self,
         job_id: &'a str,
@@ -49,7 +49,7 @@ pub struct JobOrder {
     pub request: JobRequest,
     /// The agent's label for the job.
     pub label: Option<String>,
-    /// A submission with the same key returns the same job.
+    /// Idempotency key. A submission with the same key returns the same job.
     pub idempotency_key: Option<String>,
 }
 
@@ -58,24 +58,24 @@ pub struct ArtifactBytes {
     pub bytes: Vec<u8>,
 }
 
-/// Reason why an operation failed, in the terms of the HTTP API.
+/// Reason why an operation failed, with the error codes of the HTTP API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobBackendError {
     /// Stable error code.
     pub code: String,
     /// Description of the failure, with its place and a remedy.
     pub message: String,
-    /// JSON path of the faulty argument.
+    /// JSON path of the invalid argument.
     pub path: Option<String>,
 }
 
 impl JobBackendError {
-    /// Creates an error without an argument's path.
+    /// Creates an error that does not refer to an argument.
     pub fn new(code: impl fmt::Display, message: impl Into<String>) -> Self {
         Self { code: code.to_string(), message: message.into(), path: None }
     }
 
-    /// Creates an error in an argument.
+    /// Creates an error that refers to an argument.
     pub fn at(path: &str, code: impl fmt::Display, message: impl Into<String>) -> Self {
         Self { path: Some(path.to_owned()), ..Self::new(code, message) }
     }
@@ -102,7 +102,7 @@ impl From<ServiceError> for JobBackendError {
     }
 }
 
-/// Returns the error code of the HTTP API for the error.
+/// Returns the HTTP API's code for the error.
 fn code_of(error: &ServiceError) -> String {
     use warpgauge_model::ErrorCode as Code;
     let code = match error {

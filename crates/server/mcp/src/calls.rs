@@ -1,5 +1,4 @@
-//! Runs the calls of tools: creates a job, follows it while the agent waits, and returns the
-//! answer.
+//! Runs tool calls: creates a job, follows it while the agent waits, and returns the answer.
 
 use std::time::Duration;
 
@@ -25,10 +24,10 @@ use warpgauge_job_views::{JobEvent, JobView};
 /// Minimum time between two progress messages of the same stage.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(200);
 
-/// Maximum time between progress messages, because clients take silence for a broken server.
+/// Maximum time between progress messages, because clients assume that a silent server is broken.
 const PROGRESS_AT_LEAST: Duration = Duration::from_secs(10);
 
-/// Runs a call of a tool.
+/// Runs a tool call.
 pub(crate) async fn call(
     backend: &dyn JobBackend,
     tool: ToolName,
@@ -46,7 +45,7 @@ pub(crate) async fn call(
     result(&outcome, part)
 }
 
-/// Converts an outcome to the protocol's result.
+/// Converts an outcome to a tool result of the protocol.
 fn result(outcome: &Outcome, part: Option<String>) -> CallToolResult {
     let mut content = vec![ContentBlock::text(outcome.text())];
     content.extend(part.map(ContentBlock::text));
@@ -99,7 +98,7 @@ async fn get_job(
 ) -> Result<(Outcome, Option<String>), JobBackendError> {
     let question = arguments::question(given)?;
     let job_id = &question.job_id;
-    // A cancelled query must not cancel the job.
+    // If a query is cancelled, the job must continue.
     let waiting = Waiting { backend, job_id, context, cancels: false };
     let job = waiting.until_end(question.wait).await?;
     let part = match question.part {
@@ -184,7 +183,7 @@ impl Waiting<'_> {
         self.backend.job(self.job_id).await
     }
 
-    /// Passes on events until the last one.
+    /// Passes events to the agent until the last one.
     async fn follow(&self) -> Result<(), JobBackendError> {
         let mut news = self.backend.watch(self.job_id).await?;
         let mut progress = Progress::of(self.context);
@@ -215,13 +214,13 @@ impl Waiting<'_> {
     }
 }
 
-/// Progress messages of one call, for clients that requested them.
+/// Progress messages of one call. They are sent to clients that requested them.
 struct Progress<'a> {
     context: &'a RequestContext<RoleServer>,
     token: Option<ProgressToken>,
     began: Instant,
     told: Option<(Instant, String)>,
-    /// Previous progress number; the next one must be greater.
+    /// Previous progress number. The next number must be greater.
     last: f64,
 }
 
@@ -231,7 +230,7 @@ impl<'a> Progress<'a> {
         Self { context, token, began: Instant::now(), told: None, last: 0.0 }
     }
 
-    /// Sends an event, unless one of the same stage was sent just before.
+    /// Sends a message about an event, unless one for the same stage was sent just before.
     async fn tell(&mut self, event: &JobEvent) {
         let message = news::in_words(event);
         let stage = event.stage.in_words();
@@ -244,13 +243,13 @@ impl<'a> Progress<'a> {
         self.send(message).await;
     }
 
-    /// Sends the previous message again.
+    /// Sends the previous message once more.
     async fn again(&mut self) {
         let message = self.told.take().map_or_else(|| "waiting".to_owned(), |(_, message)| message);
         self.send(message).await;
     }
 
-    /// Sends a message. The progress number is the number of seconds since the call began; its
+    /// Sends a message. The progress number is the number of seconds since the call began. The
     /// total is unknown.
     async fn send(&mut self, message: String) {
         let Some(token) = &self.token else { return };
@@ -258,7 +257,7 @@ impl<'a> Progress<'a> {
         self.last = if seconds > self.last { seconds } else { self.last + 1e-6 };
         let progress =
             ProgressNotificationParam::new(token.clone(), self.last).with_message(&message);
-        // Other code detects that the client has disconnected.
+        // Other code detects when the client has disconnected.
         let _ = self.context.peer.notify_progress(progress).await;
         self.told = Some((Instant::now(), message));
     }

@@ -1,4 +1,4 @@
-//! A backend that uses a service in this process. The main type is [`ServiceBackend`].
+//! A backend for a service in this process. The main type is [`ServiceBackend`].
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use warpgauge_service::{
     ArtifactKind, Caller, DeviceView, JobQuery, JobRequest, JobSubmission, ServiceError, Services,
 };
 
-/// Interval of the checks whether the store contains a submitted job.
+/// Interval at which the store is checked for a submitted job.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Whether a job survives the process of its caller.
+/// Whether a job outlives the process of its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobDurability {
-    /// The job waits in the store and survives this process. For a server.
+    /// The job waits in the store and outlives this process. A server uses this.
     Durable,
-    /// The job runs at once and ends with this process. For the command line, whose service claims
-    /// no jobs from the store.
+    /// The job runs at once and ends with this process. The command line uses this, because its
+    /// service claims no jobs from the store.
     WhileHere,
 }
 
-/// A service and its caller.
+/// A service, used on behalf of one caller.
 pub struct ServiceBackend {
     service: Services,
     caller: Caller,
@@ -32,7 +32,7 @@ pub struct ServiceBackend {
 }
 
 impl ServiceBackend {
-    /// Creates the backend of one caller.
+    /// Creates a backend for one caller.
     pub fn new(service: Services, caller: Caller, keeping: JobDurability) -> Self {
         Self { service, caller, keeping, cancels: Box::new(|| true) }
     }
@@ -76,7 +76,7 @@ impl ServiceBackend {
         loop {
             tokio::select! {
                 biased;
-                // With an idempotency key, it may be an existing job.
+                // With an idempotency key, the job may be an existing one.
                 ended = &mut work => return match ended {
                     Ok(Ok(id)) => Ok(id),
                     Ok(Err(ServiceError::Cancelled { job_id } | ServiceError::JobFailed { job_id, .. }))
@@ -93,9 +93,9 @@ impl ServiceBackend {
 }
 
 impl ServiceBackend {
-    /// Returns the id of a job that can be read: the new job or, by its key, an existing one that
-    /// has not ended. An existing job that has ended may not match the request; in that case the
-    /// task returns the id.
+    /// Returns the id of a job that can be read. It is the new job, or an existing job with the
+    /// same key that has not ended. An existing job that has ended may not match the request; in
+    /// that case the task returns the id.
     async fn arrived(&self, id: &str, key: Option<&str>) -> Option<String> {
         if self.service.jobs.job(id, &self.caller).await.is_ok() {
             return Some(id.to_owned());

@@ -1,12 +1,13 @@
-//! The Model Context Protocol: the interface of the service for agents, over any transport.
+//! The Model Context Protocol: the interface through which agents use the service, over any
+//! transport.
 //!
-//! - [`tools`] defines the tools: names, arguments, results. [`arguments`] parses the forms of
-//!   arguments. [`answer`] reduces a report to the verdict, the three most useful facts, and links
-//!   to the rest. [`resources`] provides the rest. All four are pure.
-//! - [`JobBackend`] submits and reads jobs: a service in this process ([`ServiceBackend`]), or
-//!   another implementation.
-//! - [`AgentServer`] connects both to `rmcp`, which implements the protocol. `crates/server/api`
-//!   serves it over HTTP, `warpgauge mcp` over standard input and output.
+//! - [`tools`] defines the tools: names, arguments and results. [`arguments`] parses the arguments
+//!   in all accepted forms. [`answer`] reduces a report to the verdict, the three most useful
+//!   facts, and links to the rest. [`resources`] provides the rest. All four are pure.
+//! - [`JobBackend`] submits and reads jobs. [`ServiceBackend`] implements it for a service in this
+//!   process.
+//! - [`AgentServer`] connects these to `rmcp`, which implements the protocol. `crates/server/api`
+//!   serves it over HTTP, and `warpgauge mcp` over standard input and output.
 
 #![forbid(unsafe_code)]
 
@@ -33,6 +34,6 @@ pub use stream::{StreamError, serve};
 /// to the HTTP API, which reads them without blocking other calls.
 pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
-/// Maximum time for which one call waits for its job. The job continues afterwards, and further
-/// calls can query it.
+/// Maximum time for which a call waits for its job. The job continues afterwards, and later calls
+/// can query it.
 pub const MAX_WAIT: std::time::Duration = std::time::Duration::from_secs(45 * 60);

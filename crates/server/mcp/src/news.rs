@@ -1,4 +1,4 @@
-//! Formats events of a job for an agent.
+//! Formats the events of a job for an agent.
 
 use warpgauge_job_views::JobEvent;
 use warpgauge_model::JobStage;

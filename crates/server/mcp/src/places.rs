@@ -1,5 +1,5 @@
-//! Limits the calls in progress, each of which uses memory while its job runs. The main type is
-//! [`CallPermits`].
+//! Limits the number of calls in progress, because each uses memory while its job runs. The main
+//! type is [`CallPermits`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,12 +9,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::backend::JobBackendError;
 
-/// Maximum number of concurrent calls of all agents, and of one owner. The second limit keeps the
-/// calls of one owner from blocking all others.
+/// Maximum number of concurrent calls by all agents.
 const MAX_CALLS: usize = 256;
 const MAX_CALLS_EACH: usize = 64;
 
-/// Permits of calls, for all servers that share them.
+/// Permits for calls. All servers that use a clone share them.
 #[derive(Clone)]
 pub struct CallPermits {
     all: Arc<Semaphore>,
@@ -28,7 +27,8 @@ impl Default for CallPermits {
 }
 
 impl CallPermits {
-    /// Waits for at most `patience` until no call is in progress. Returns whether this was reached.
+    /// Waits at most `patience` until no call is in progress. Returns whether no call is in
+    /// progress.
     pub async fn ended(&self, patience: Duration) -> bool {
         let all = self.all.acquire_many(MAX_CALLS as u32);
         matches!(tokio::time::timeout(patience, all).await, Ok(Ok(_)))

@@ -1,5 +1,5 @@
-//! Shortens a job's report to a size that an agent can use. Long lists and texts are truncated, and
-//! their paths are listed.
+//! Shortens a job's report to a size that an agent can use. Long lists and texts are truncated. The
+//! report lists their paths.
 
 use serde_json::{Map, Value, json};
 
@@ -14,14 +14,14 @@ pub(crate) const MAX_TEXT_BYTES: usize = 256 << 10;
 /// Maximum size of a binary artifact, bytes. A larger one is rejected, not truncated.
 pub(crate) const MAX_BLOB_BYTES: usize = 256 << 10;
 
-/// Maximum length of lists, of texts, and of the list of truncated paths. The first step whose
-/// result fits is used.
+/// Maximum lengths of lists, of texts, and of the list of truncated paths. The first entry whose
+/// result is small enough is used.
 const STEPS: [(usize, usize, usize); 4] =
     [(256, 16 << 10, 64), (32, 2 << 10, 64), (8, 512, 32), (1, 64, 8)];
 
-/// Returns the report of a job as JSON of limited size; `left_out` lists the truncated parts.
+/// Returns the report of a job as JSON of limited size. `left_out` lists the truncated parts.
 pub(crate) fn bounded(job: &JobView) -> String {
-    // A report contains no value that JSON cannot represent.
+    // A report contains only values that JSON can represent.
     let whole = serde_json::to_value(job).unwrap_or_default();
     for (items, bytes, places) in STEPS {
         let mut cut = Cut { items, bytes, places, left_out: Vec::new(), more: 0 };
@@ -103,7 +103,7 @@ impl Cut {
     }
 }
 
-/// Returns the beginning of a text: at most this many bytes, and only whole characters.
+/// Returns the beginning of a text: at most this many bytes, without splitting a character.
 pub(crate) fn truncated(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {

@@ -1,4 +1,4 @@
-//! Resources of a job by URI: its report and its artifacts. The main type is [`Part`].
+//! Resources of a job, identified by URIs: its report and its artifacts. The main type is [`Part`].
 
 use rmcp::model::ResourceTemplate;
 
@@ -16,7 +16,7 @@ const MAX_PIECE_BYTES: usize = 256;
 pub(crate) enum Part {
     /// The report in JSON.
     Report,
-    /// An artifact; in a comparison, of the named kernel.
+    /// An artifact. In a comparison, it is the artifact of the named kernel.
     Artifact { kind: ArtifactKind, kernel: Option<String> },
 }
 
@@ -44,7 +44,7 @@ impl Part {
         }
     }
 
-    /// Returns the path of the whole part in the HTTP API.
+    /// Returns the path in the HTTP API that returns the complete part.
     pub(crate) fn http_path(&self, job_id: &str) -> String {
         match self {
             Self::Report => format!("/jobs/{job_id}"),
@@ -98,8 +98,8 @@ pub(crate) fn parse(uri: &str) -> Result<(String, Part), JobBackendError> {
     Ok((job_id.to_owned(), part))
 }
 
-/// Decodes percent escapes in a part of a URI. Returns `None` if they are invalid, or the text is
-/// too long.
+/// Decodes percent escapes in a part of a URI. Returns `None` if an escape is invalid, or if the
+/// text is too long.
 fn decoded(text: &str) -> Option<String> {
     if text.len() > MAX_PIECE_BYTES {
         return None;
@@ -118,7 +118,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Returns the templates of all URIs.
+/// Returns the templates of all resource URIs.
 pub(crate) fn templates() -> Vec<ResourceTemplate> {
     vec![
         ResourceTemplate::new(format!("{JOBS}{{job_id}}/report"), "report")

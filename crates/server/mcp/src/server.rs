@@ -16,14 +16,15 @@ use super::places::CallPermits;
 use super::tools::ToolName;
 use super::{calls, resources};
 
-/// Instructions for agents about the whole server.
+/// Instructions for agents that describe the whole server.
 const INSTRUCTIONS: &str = "warpgauge compiles, runs, checks and times GPU kernels (CUDA C++, PTX, Triton) in \
 isolation. Write a kernel and its contract (arguments, launch, expected outputs), call \
 evaluate_kernel, and act on the verdict, which comes first; then compare_kernels shows whether another version \
 is faster, and profile_kernel what limits it. Every call is a job: get_job finds it by its job_id, even \
 after a lost connection. Cancelling a call cancels its job. Times of an emulated device do not predict those on a GPU.";
 
-/// Finds the backend of a request. Returns `None` if the request does not identify its caller.
+/// Function that finds the backend for a request. It returns `None` if the request does not
+/// identify its caller.
 type FindDesk = dyn Fn(&Extensions) -> Option<Arc<dyn JobBackend>> + Send + Sync;
 
 #[derive(Clone)]
@@ -33,12 +34,12 @@ pub struct AgentServer {
 }
 
 impl AgentServer {
-    /// Creates a server with one backend for all callers.
+    /// Creates a server with one backend that all callers share.
     pub fn of(backend: Arc<dyn JobBackend>, calls: CallPermits) -> Self {
         Self::finding(move |_| Some(Arc::clone(&backend)), calls)
     }
 
-    /// Creates a server that finds the backend of each request from the request's extensions.
+    /// Creates a server that determines the backend of each request from the request's extensions.
     pub fn finding(
         find: impl Fn(&Extensions) -> Option<Arc<dyn JobBackend>> + Send + Sync + 'static,
         calls: CallPermits,
@@ -119,8 +120,8 @@ impl ServerHandler for AgentServer {
     }
 }
 
-/// Converts an error of reading a resource. The protocol defines a separate code for a missing
-/// resource.
+/// Converts an error that occurred while a resource was read. The protocol defines a separate code
+/// for a missing resource.
 fn not_read(refusal: JobBackendError) -> ErrorData {
     let data = serde_json::json!({"code": refusal.code, "path": refusal.path});
     match refusal.code.as_str() {

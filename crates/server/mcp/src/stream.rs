@@ -1,5 +1,5 @@
-//! Serves an agent over two streams with one message per line, such as a program's standard input
-//! and output.
+//! Serves an agent over two streams, such as a program's standard input and output. Each line is a
+//! message.
 
 use std::future::Future;
 use std::pin::pin;
@@ -11,13 +11,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::MAX_MESSAGE_BYTES;
 use super::server::AgentServer;
 
-/// Reason why no agent was served.
+/// Reason why an agent could not be served.
 #[derive(Debug, thiserror::Error)]
 #[error("the agent did not begin with the handshake of the Model Context Protocol")]
 pub struct StreamError(#[source] Box<ServerInitializeError>);
 
-/// Serves one agent until it closes its stream, or until `end` resolves. Calls in progress are then
-/// cancelled, together with their jobs.
+/// Serves one agent until the agent closes its stream, or until `end` resolves. Calls in progress
+/// are then cancelled, together with their jobs.
 ///
 /// # Errors
 /// The agent does not begin with the protocol's handshake.
@@ -45,7 +45,7 @@ pub async fn serve(
         _ = &mut served => {}
         () = end => {
             cancel.cancel();
-            // The result is irrelevant, because `end` stopped the server.
+            // The result does not matter, because `end` stopped the server.
             let _ = served.await;
         }
     }

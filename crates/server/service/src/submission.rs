@@ -1,4 +1,4 @@
-//! Types of a submission: the caller, the options, and the queries about jobs.
+//! Types of a submission: the caller, the options of a job, and queries about jobs.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ use warpgauge_model::{JobKind, JobState};
 /// Result of an operation of the service.
 pub type ServiceFuture<'a, T> = BoxFuture<'a, Result<T, ServiceError>>;
 
-/// Events of a job. The stream ends after the event of the job's end.
+/// Events of a job. The stream ends after the event that reports the job's end.
 pub type JobEvents = BoxStream<'static, JobEvent>;
 
-/// Receives the events of a sweep. It must not block.
+/// Receives the events of a sweep. The function must not block.
 pub type SweepEvents = Box<dyn Fn(SweepEvent) + Send + Sync>;
 
 /// The caller of an operation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// The owner of the caller's jobs, derived from its key; never the key itself. Empty if the
-    /// server requires no keys.
+    /// The owner of the caller's jobs. It is derived from the caller's key, but is not the key.
+    /// Empty if the server requires no keys.
     pub owner: String,
     /// Whether the caller is an administrator, who may see and remove the jobs of others.
     pub admin: bool,
@@ -32,7 +32,7 @@ pub struct Caller {
     pub handles: bool,
     /// Whether the caller may run functions.
     pub functions: bool,
-    /// Whether those functions may use pickled objects.
+    /// Whether the caller's functions may use pickled objects.
     pub pickles: bool,
 }
 
@@ -47,11 +47,11 @@ impl Caller {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobSubmission {
     pub caller: Caller,
-    /// Id of the job, for callers that watch it from its start. `None` means a new id.
+    /// Id of the job, for callers that watch the job from its start. `None` requests a new id.
     pub job_id: Option<String>,
-    /// A submission with the same key returns the same job. At most 255 bytes.
+    /// Idempotency key. A submission with the same key returns the same job. At most 255 bytes.
     pub idempotency_key: Option<String>,
-    /// A job of higher priority runs before other jobs of the same owner.
+    /// Priority. Among the jobs of an owner, those of higher priority run first.
     pub priority: i16,
     /// The caller's label for the job. At most 255 bytes.
     pub label: Option<String>,
@@ -88,20 +88,20 @@ pub type JobRequest = JobWork<GateRequest>;
 pub struct SubmittedJob {
     pub job_id: String,
     pub state: JobState,
-    /// Whether the job existed before, with the same idempotency key.
+    /// Whether an earlier job with the same idempotency key is returned.
     pub existing: bool,
 }
 
 /// Filter of a list of jobs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JobQuery {
-    /// Only jobs in one of these states; empty: any state.
+    /// Only jobs in one of these states; empty means any state.
     pub states: Vec<JobState>,
     /// Only jobs of this kind.
     pub kind: Option<JobKind>,
     /// Only jobs with this label.
     pub label: Option<String>,
-    /// Only the caller's own jobs with this key, for administrators too.
+    /// Only the caller's jobs with this key. This also holds for administrators.
     pub idempotency_key: Option<String>,
     /// Only jobs accepted at this time or later, seconds since the Unix epoch.
     pub created_after: Option<f64>,
@@ -116,10 +116,10 @@ pub struct JobQuery {
 /// Rules for the removal of ended jobs. A job is removed if any rule applies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CleanupPolicy {
-    /// Jobs that ended longer ago than this.
+    /// Removes jobs that ended longer ago than this.
     pub older_than: Option<Duration>,
-    /// All jobs except this many of the youngest.
+    /// Removes all jobs except this many of the newest.
     pub keep: Option<u64>,
-    /// The oldest jobs, until reports and artifacts take at most this many bytes.
+    /// Removes the oldest jobs, until reports and artifacts take at most this many bytes.
     pub max_bytes: Option<u64>,
 }

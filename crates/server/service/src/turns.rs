@@ -1,4 +1,4 @@
-//! Pools of permits that owners take in fair turns.
+//! Pools of permits. Owners take turns to receive permits.
 
 use std::time::Duration;
 
@@ -6,20 +6,22 @@ use super::error::ServiceError;
 use warpgauge_config::Config;
 use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 
-/// Maximum number of requests that wait for a permit of one pool. It exceeds the number of
+/// Maximum number of requests that wait for a permit of one pool. It is higher than the number of
 /// connections.
 const MAX_WAITING: usize = 100_000;
 
-/// Creates a pool of permits for requests that read or write files and tensors. Each request with a
-/// permit uses a share of memory.
+/// Creates a pool of permits for requests that read or write files and tensors. The permits limit
+/// the memory that such requests use at the same time.
 pub(super) fn pool(permits: usize, config: &Config) -> Pool {
     let (waiting, shared) = (MAX_WAITING, config.server.has_several_keys());
     Pool::new(PoolBounds { places: permits, extra: 0, waiting, shared, least: 1 })
 }
 
-/// Waits for a permit in the owner's turn.
+/// Waits for a permit. Owners take turns.
 ///
-/// # Errors [`ServiceError::QueueFull`] if too many requests wait.
+/// # Errors
+///
+/// [`ServiceError::QueueFull`] if too many requests wait.
 pub(super) async fn in_turn(pool: &Pool, owner: &str) -> Result<PoolPermit, ServiceError> {
     pool.take(Owner::named(owner)).await.map_err(queue_full)
 }

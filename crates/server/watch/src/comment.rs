@@ -1,10 +1,11 @@
 //! Reads a contract from the comment at the beginning of a kernel file.
 
-/// First line of a comment with a contract.
+/// First line of a comment that contains a contract.
 const MARK: &str = "warpgauge contract:";
 
-/// Returns the YAML of the contract in one of the leading comments, if any. Such a comment is a
-/// block comment, or consecutive lines with `//` or `#`. Its first line is `warpgauge contract:`.
+/// Returns the YAML of the contract in one of the comments at the beginning, if any. Such a comment
+/// is a block comment, or consecutive lines with `//` or `#`. Its first line is `warpgauge
+/// contract:`.
 pub(crate) fn contract(source: &str) -> Option<String> {
     let mut rest = source.trim_start_matches('\u{feff}').trim_start();
     loop {
@@ -19,7 +20,7 @@ pub(crate) fn contract(source: &str) -> Option<String> {
     }
 }
 
-/// Returns the first comment without its markers, and the rest of the text.
+/// Returns the first comment without its markers, and the text after it.
 fn next_comment(text: &str) -> Option<(String, &str)> {
     for (open, close) in [("/*", "*/"), ("\"\"\"", "\"\"\"")] {
         if let Some(inner) = text.strip_prefix(open) {
@@ -57,7 +58,7 @@ fn next_comment(text: &str) -> Option<(String, &str)> {
     (end > 0).then(|| (comment, &text[end..]))
 }
 
-/// Removes the common indentation of lines.
+/// Removes the indentation that all lines share.
 fn unindented(lines: &[&str]) -> String {
     let filled = lines.iter().filter(|line| !line.trim().is_empty());
     let least = filled.map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);

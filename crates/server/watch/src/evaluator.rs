@@ -1,9 +1,9 @@
-//! The interface of the service that evaluates kernels. The main type is [`Evaluator`].
+//! The interface to the service that evaluates kernels. The main type is [`Evaluator`].
 
 use warpgauge_contract::{CompileRequest, EvaluateRequest};
 use warpgauge_report::{CompileResponse, EvaluateResponse};
 
-/// Evaluates kernels. Several threads may call it at once.
+/// Evaluates kernels. Several threads may call it at the same time.
 pub trait Evaluator: Sync {
     /// Evaluates a request. A second call with the same key returns the same evaluation, without
     /// running the kernel again.
@@ -17,20 +17,20 @@ pub trait Evaluator: Sync {
         key: &str,
     ) -> Result<EvaluateResponse, EvaluatorError>;
 
-    /// Compiles a kernel, to find its parameters.
+    /// Compiles a kernel in order to find its parameters.
     ///
     /// # Errors
     /// The errors of [`Evaluator::evaluate`].
     fn compile(&self, request: &CompileRequest) -> Result<CompileResponse, EvaluatorError>;
 }
 
-/// Reasons for a missing report.
+/// Reasons why there is no report.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EvaluatorError {
-    /// The rejection is final.
+    /// The request was rejected. A retry would not succeed.
     #[error("{0}")]
     Refused(FileRejection),
-    /// A retry may succeed: the service is full or unreachable.
+    /// A retry may succeed, because the service is full or unreachable.
     #[error("{0}")]
     Again(String),
     /// The watcher is stopping.
@@ -39,7 +39,7 @@ pub enum EvaluatorError {
 }
 
 /// Error code if no server meets the requirements of a request, such as a device, a tool or a
-/// language.
+/// programming language.
 pub const UNMET: &str = "requirements_unmet";
 
 /// Reason why a file is not evaluated.

@@ -11,19 +11,19 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
-/// Directory of the watcher's internal files, beside `kernels` and `results`.
+/// Directory for the watcher's internal files, next to `kernels` and `results`.
 const OWN: &str = ".warpgauge";
 
-/// Maximum length of a result's name without `.json`, bytes. File systems allow 255 for the whole
-/// name.
+/// Maximum length of a result's name without `.json`, bytes. File systems allow 255 bytes for the
+/// whole name.
 const MAX_STEM: usize = 200;
 
-/// Ending of the names of results, and of those for KRAIT.
+/// Extension of the names of results.
 const PLAIN: &str = ".json";
 const SUFFIXED: &str = "_result.json";
 
-/// Maximum wait for a lock that a killed watcher's child may hold. A child inherits the lock until
-/// it executes its program.
+/// Maximum wait for a lock that a child of a killed watcher may hold. A child inherits the lock and
+/// holds it until it executes its program.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Reason why a folder cannot be watched, or why an operation on it failed.
@@ -36,7 +36,7 @@ pub enum FolderError {
     )]
     Watched {
         folder: PathBuf,
-        /// Process id that the lock file names.
+        /// Process id in the lock file.
         holder: String,
     },
     /// A part of the folder is a symbolic link or not a directory.
@@ -49,13 +49,13 @@ pub enum FolderError {
     Io { operation: &'static str, path: PathBuf, source: io::Error },
 }
 
-/// A folder that only this process watches.
+/// A watched folder. Only this process watches it.
 #[derive(Debug)]
 pub struct Folder {
     root: PathBuf,
     /// Ending of the names of results.
     ending: &'static str,
-    /// The lock, which the system releases however the process ends.
+    /// The lock. The operating system releases it when the process ends, for whatever reason.
     _lock: File,
 }
 
@@ -110,19 +110,19 @@ impl Folder {
         self.root.join("results")
     }
 
-    /// Returns the path of an internal file.
+    /// Returns the path of an internal file of the watcher.
     pub(crate) fn own(&self, below: &str, name: &str) -> PathBuf {
         self.root.join(OWN).join(below).join(name)
     }
 
-    /// Returns the path of an internal directory.
+    /// Returns the path of an internal directory of the watcher.
     pub(crate) fn own_directory(&self, below: &str) -> PathBuf {
         self.root.join(OWN).join(below)
     }
 
-    /// Returns the path of a file's result: `results/NAME.json` for `kernels/NAME.cu`. If that file
-    /// already is the uncollected result of a kernel with another extension, the path is
-    /// `results/NAME.cu.json`.
+    /// Returns the path of the result for a file: `results/NAME.json` for `kernels/NAME.cu`. If
+    /// that path already contains the result of a kernel with another extension, which was not
+    /// collected yet, the path is `results/NAME.cu.json`.
     pub(crate) fn result_of(&self, name: &OsStr) -> PathBuf {
         let stem = Path::new(name).file_stem().unwrap_or(name);
         let short = self.results().join(with_ending(stem, self.ending));
@@ -182,7 +182,7 @@ fn lock(root: &Path, path: &Path) -> Result<File, FolderError> {
         }
         Err(error) => return Err(failed("lock", path)(error.into())),
     }
-    // The process id is only for messages; the system's lock decides.
+    // The process id serves only for messages; the lock of the operating system decides.
     file.set_len(0)
         .and_then(|()| file.rewind())
         .and_then(|()| write!(file, "{}", std::process::id()))
@@ -190,19 +190,19 @@ fn lock(root: &Path, path: &Path) -> Result<File, FolderError> {
     Ok(file)
 }
 
-/// Waits for a lock of another process, for at most [`PATIENCE`].
+/// Waits at most [`PATIENCE`] for a lock that another process holds.
 fn wait(file: &File, error: rustix::io::Errno) -> Result<(), rustix::io::Errno> {
     let Ok(shared) = file.try_clone() else { return Err(error) };
     if error != rustix::io::Errno::WOULDBLOCK {
         return Err(error);
     }
     let (sender, taken) = mpsc::sync_channel(0);
-    // If the receiver has been dropped when the thread obtains the lock, the thread releases it.
+    // If the receiver was dropped before the thread obtains the lock, the thread releases the lock.
     std::thread::spawn(move || sender.send(flock(&shared, FlockOperation::LockExclusive)));
     taken.recv_timeout(PATIENCE).unwrap_or(Err(error))
 }
 
-/// Converts an error of the file system, and adds the operation that failed.
+/// Converts a file system error, and adds the operation that failed.
 pub(crate) fn failed(
     operation: &'static str,
     path: &Path,

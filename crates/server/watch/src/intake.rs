@@ -1,4 +1,5 @@
-//! Reads submitted files, unless they change during the read. The main function is [`take`].
+//! Reads submitted files. A file that changes while it is read is not accepted. The main function
+//! is [`take`].
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -11,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::evaluator::FileRejection;
 
-/// Maximum size of a source, bytes.
+/// Maximum size of a source file, bytes.
 pub(crate) const MAX_SOURCE_BYTES: u64 = 16 << 20;
 
-/// Maximum size of an image, bytes.
+/// Maximum size of a file with machine code, bytes.
 pub(crate) const MAX_BINARY_BYTES: u64 = 64 << 20;
 
 /// Version of a file. It changes when the file is rewritten or replaced.
@@ -51,11 +52,11 @@ pub(crate) enum Taken {
     Refused(Version, FileRejection),
     /// The file no longer exists.
     Gone,
-    /// The file changed during the read.
+    /// The file changed while it was read.
     Changing,
 }
 
-/// Reads the file `name` in a directory without following links.
+/// Reads the file `name` in a directory. Symbolic links are not followed.
 pub(crate) fn take(directory: &Path, name: &OsStr, limit: u64) -> io::Result<Taken> {
     let path = directory.join(name);
     let metadata = match fs::symlink_metadata(&path) {
@@ -95,7 +96,7 @@ pub(crate) fn take(directory: &Path, name: &OsStr, limit: u64) -> io::Result<Tak
             ),
         ));
     }
-    // The call does not wait for a writer if the file has become a pipe.
+    // If the file has become a pipe, the call does not wait for a writer.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file =
         match OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(&path) {

@@ -1,7 +1,8 @@
-//! Journal of evaluations, which ensures that each file is evaluated once even if the process is
+//! Journal of evaluations. It ensures that each file is evaluated once, even if the process is
 //! killed. The main type is [`Entry`].
 //!
-//! The steps of a file, each of which is a rename or a file that appears complete:
+//! A file goes through these steps. Each is a rename, or a file that appears with its complete
+//! content:
 //!
 //! 1. `jobs/KEY`: the file's name and version. KEY is the idempotency key of its evaluation.
 //! 2. `ready/KEY`: the complete result.
@@ -12,8 +13,8 @@
 //! 6. `published/KEY` is removed.
 //!
 //! After a kill, each entry shows the last step of its file, and the next watcher completes the
-//! rest. A loss of power can remove the last entries of `jobs/`, whose files are then evaluated
-//! again. The content of results is on disk before their names are.
+//! other steps. A power loss can remove the last entries of `jobs/`; their files are then evaluated
+//! again. The content of a result is written to disk before its name.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -27,13 +28,13 @@ use serde::{Deserialize, Serialize};
 use crate::folder::{Folder, FolderError, failed};
 use crate::intake::Version;
 
-/// A file under evaluation.
+/// A file that is being evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    /// Name as bytes, because it may not be UTF-8.
+    /// Name of the file as bytes, because it may not be UTF-8.
     name: Vec<u8>,
     pub version: Version,
-    /// The contract beside the file, if any.
+    /// The contract file next to the kernel, if any.
     contract: Option<(Vec<u8>, Version)>,
 }
 
@@ -52,7 +53,7 @@ impl Entry {
     }
 }
 
-/// Creates an entry: step 1.
+/// Creates an entry. This is step 1.
 pub(crate) fn begin(folder: &Folder, key: &str, entry: &Entry) -> Result<(), FolderError> {
     let path = folder.own("jobs", key);
     let text =
@@ -60,7 +61,7 @@ pub(crate) fn begin(folder: &Folder, key: &str, entry: &Entry) -> Result<(), Fol
     write_whole(&folder.own("ready", &format!("{key}.new")), &path, &text, false)
 }
 
-/// Completes an entry: steps 2 to 6. Returns the path of the result.
+/// Completes an entry. These are steps 2 to 6. Returns the path of the result.
 pub(crate) fn publish(
     folder: &Folder,
     key: &str,
@@ -72,7 +73,7 @@ pub(crate) fn publish(
     finish(folder, key, entry)
 }
 
-/// Runs steps 3 to 6 of an entry whose result is ready or published.
+/// Performs steps 3 to 6 for an entry whose result is ready or published.
 fn finish(folder: &Folder, key: &str, entry: &Entry) -> Result<std::path::PathBuf, FolderError> {
     let (job, published) = (folder.own("jobs", key), folder.own("published", key));
     if job.exists() {
@@ -98,7 +99,7 @@ fn finish(folder: &Folder, key: &str, entry: &Entry) -> Result<std::path::PathBu
     Ok(result)
 }
 
-/// Returns whether another kernel that uses this contract remains.
+/// Returns whether there is another kernel that uses this contract.
 fn is_wanted(folder: &Folder, contract: &OsStr) -> bool {
     let stem = Path::new(contract).file_stem().unwrap_or(contract);
     warpgauge_contract::FILE_EXTENSIONS.iter().any(|(ending, _)| {
@@ -109,13 +110,14 @@ fn is_wanted(folder: &Folder, contract: &OsStr) -> bool {
     })
 }
 
-/// Removes the given version of a file from `kernels/`. Another version remains.
+/// Removes a file from `kernels/` if it is still the given version. A version that has replaced it
+/// is kept.
 fn remove(folder: &Folder, key: &str, name: &OsStr, version: Version) -> Result<(), FolderError> {
     let path = folder.kernels().join(name);
     if Version::at(&path) != Some(version) {
         return Ok(());
     }
-    // The rename comes first, because the file may be replaced between the check and the removal.
+    // The file is moved first, because it may be replaced between the check and the removal.
     let gone = folder.own("gone", key);
     match fs::rename(&path, &gone) {
         Ok(()) => settle(&gone, &path, version),
@@ -124,12 +126,12 @@ fn remove(folder: &Folder, key: &str, name: &OsStr, version: Version) -> Result<
     }
 }
 
-/// Removes a moved file, or moves it back if it is another version.
+/// Removes a file that was moved away. If it is another version, moves it back.
 fn settle(gone: &Path, path: &Path, version: Version) -> Result<(), FolderError> {
     if Version::at(gone) != Some(version) {
         match renameat_with(CWD, gone, CWD, path, RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(()),
-            // The file was replaced again, and the newest version remains.
+            // The file was replaced again; the newest version is kept.
             Err(rustix::io::Errno::EXIST) => {}
             Err(error) => return Err(failed("put back", path)(error.into())),
         }
@@ -143,7 +145,7 @@ pub(crate) fn forget(folder: &Folder, key: &str) -> Result<(), FolderError> {
     fs::remove_file(&path).map_err(failed("remove", &path))
 }
 
-/// Completes the entries of an earlier process that have a result. Returns the others.
+/// Completes those entries of an earlier process that have a result. Returns the other entries.
 pub(crate) fn recover(folder: &Folder) -> Result<Vec<(String, Entry)>, FolderError> {
     let mut unfinished = Vec::new();
     for key in names(&folder.own_directory("published"))? {
@@ -158,7 +160,7 @@ pub(crate) fn recover(folder: &Folder) -> Result<Vec<(String, Entry)>, FolderErr
     for key in names(&folder.own_directory("jobs"))? {
         let path = folder.own("jobs", &key);
         let Some(entry) = entry(&path) else {
-            // The entry is incomplete, so its evaluation never began.
+            // The entry is incomplete, so the evaluation of its file never began.
             fs::remove_file(&path).map_err(failed("remove", &path))?;
             continue;
         };
@@ -167,8 +169,8 @@ pub(crate) fn recover(folder: &Folder) -> Result<Vec<(String, Entry)>, FolderErr
         } else if Version::at(&folder.kernels().join(entry.name())) == Some(entry.version) {
             unfinished.push((key, entry));
         } else {
-            // The file was replaced or removed in the meantime. If it exists, it is a later
-            // version.
+            // The file was replaced or removed in the meantime. If there is a file now, it is a
+            // later version.
             fs::remove_file(&path).map_err(failed("remove", &path))?;
         }
     }
@@ -179,7 +181,7 @@ pub(crate) fn recover(folder: &Folder) -> Result<Vec<(String, Entry)>, FolderErr
     Ok(unfinished)
 }
 
-/// Completes the move of the file that was being moved when the process ended: the kernel or its
+/// Completes the move that was in progress when the process ended: that of the kernel or of its
 /// contract.
 fn settle_either(folder: &Folder, gone: &Path, entry: &Entry) -> Result<(), FolderError> {
     let now = Version::at(gone);
@@ -202,7 +204,7 @@ fn names(directory: &Path) -> Result<Vec<String>, FolderError> {
     names.collect::<Result<_, _>>().map_err(failed("list", directory))
 }
 
-/// Writes a file under a temporary name, and renames it when it is complete.
+/// Writes a file under a temporary name, and renames it once it is complete.
 pub(crate) fn write_whole(
     unnamed: &Path,
     path: &Path,

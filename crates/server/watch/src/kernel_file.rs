@@ -1,5 +1,5 @@
-//! Converts a kernel file into a request. The contract is a file beside the kernel, is in its first
-//! comment, or is inferred.
+//! Converts a kernel file to a request. The contract is a file next to the kernel, or in the
+//! kernel's first comment; otherwise it is inferred.
 
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
@@ -17,11 +17,11 @@ use crate::language;
 pub(crate) const CONTRACTS: [(&str, BodyFormat); 3] =
     [("yaml", BodyFormat::Yaml), ("yml", BodyFormat::Yaml), ("json", BodyFormat::Json)];
 
-/// Number of timed launches in an inferred contract.
+/// Number of timed launches that an inferred contract requests.
 const INFERRED_TRIALS: u32 = 20;
 
-/// Time limit of a kernel with an inferred contract, seconds, as in the reference executor. A
-/// kernel that hangs delays others of the folder for this time.
+/// Time limit for a kernel with an inferred contract, seconds, as in the reference executor. A
+/// kernel that hangs delays the other kernels in the folder for this time.
 const INFERRED_TIMEOUT_S: f64 = 30.0;
 
 /// Returns the kernel type for a file name, or `None` if the file is not a kernel.
@@ -33,14 +33,14 @@ pub fn kernel_type(name: &str) -> Option<KernelType> {
     KernelType::of_extension(ending).filter(|_| !stem.is_empty())
 }
 
-/// Compiles a kernel to find its parameters.
+/// A function that compiles a kernel in order to find its parameters.
 pub type Compile<'c> =
     &'c mut dyn FnMut(&CompileRequest) -> Result<CompileResponse, EvaluatorError>;
 
-/// Source of a contract.
+/// Where a contract comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContractFrom {
-    /// A file beside the kernel.
+    /// A file next to the kernel.
     File,
     /// The kernel's first comment.
     Comment,
@@ -49,7 +49,7 @@ pub enum ContractFrom {
 }
 
 impl ContractFrom {
-    /// Returns the name that results use.
+    /// Returns the name of the source, as it appears in results.
     pub fn name(self) -> &'static str {
         match self {
             Self::File => "file",
@@ -59,7 +59,7 @@ impl ContractFrom {
     }
 }
 
-/// A kernel with its contract.
+/// A kernel file's request, and the source of its contract.
 #[derive(Debug, Clone)]
 pub struct KernelRequest {
     pub request: EvaluateRequest,
@@ -69,7 +69,8 @@ pub struct KernelRequest {
     pub assumed: Vec<String>,
 }
 
-/// Returns the request for a kernel file. `contract` is the content of the contract beside it.
+/// Returns the request for a kernel file. `contract` is the content of the contract file next to
+/// it.
 ///
 /// # Errors
 /// The reason why there is no request, with a remedy.
@@ -82,7 +83,7 @@ pub fn request_of(
     request_with(name, content, contract, &Wishes::default(), compile)
 }
 
-/// Works like [`request_of`], with given parts of an inferred contract.
+/// Works like [`request_of`], but parts of an inferred contract can be given.
 ///
 /// # Errors
 /// The reason why there is no request, with a remedy.
@@ -111,7 +112,7 @@ pub fn request_with(
     request(fields, from, assumed)
 }
 
-/// Returns the compilation that the header of a CUDA file requests instead of an evaluation, with
+/// Returns the compilation that the header of a CUDA file requests in place of an evaluation, with
 /// caveats. Python is compiled when it is evaluated.
 pub(crate) fn compilation_of(name: &str, content: &[u8]) -> Option<(CompileRequest, Vec<String>)> {
     if kernel_type(name) != Some(KernelType::Cuda) {
@@ -150,8 +151,8 @@ fn request(
     Ok(KernelRequest { request, from, assumed })
 }
 
-/// Returns the request for a program's first kernel. It is used if the program cannot run, for this
-/// reason.
+/// Returns the request for the first kernel in a program. It is used if the program cannot run;
+/// `reason` is the reason.
 ///
 /// # Errors
 /// The reason why there is no request, with a remedy.
@@ -173,7 +174,7 @@ pub(crate) fn kernel_of_program(
     request(fields, ContractFrom::Inferred, assumed)
 }
 
-/// Code in the form that contracts use.
+/// Code in the form in which contracts contain it.
 enum Code {
     Text(String),
     Image(String),
@@ -209,7 +210,8 @@ fn code(kind: KernelType, content: &[u8]) -> Result<Code, FileRejection> {
     }
 }
 
-/// Returns the type and the code of a file that ends in `.cu` but may be in another language.
+/// Returns the kernel type and the code of a file that ends in `.cu` but may be written in another
+/// language.
 fn in_its_language(
     name: &str,
     kind: KernelType,
@@ -272,7 +274,8 @@ fn completed(
     }
     let named = kernel.contains_key("io")
         || kernel.get("metadata").is_some_and(|given| given.get("kernel_name").is_some());
-    // A contract with launch parameters refers to the kernel, not to the program that contains it.
+    // A contract with launch parameters refers to a kernel, not to the program that contains the
+    // kernel.
     let kind = match guessed(kind, code) {
         KernelType::Program if named => KernelType::Cuda,
         kind => kind,
@@ -302,8 +305,8 @@ fn put_code(kernel: &mut Map<String, Value>, code: &Code) {
     };
 }
 
-/// Returns the actual kernel type. Python without a Triton kernel is PyTorch. CUDA C++ with a
-/// `main()` is a program.
+/// Returns the kernel type that the code shows. Python without a Triton kernel is PyTorch. CUDA C++
+/// with a `main()` is a program.
 fn guessed(kind: KernelType, code: &Code) -> KernelType {
     match (kind, code.text()) {
         (KernelType::Triton, Some(text)) if !text.contains("triton.jit") => KernelType::Torch,
@@ -312,7 +315,7 @@ fn guessed(kind: KernelType, code: &Code) -> KernelType {
     }
 }
 
-/// Returns a contract for a program without one, and its assumptions.
+/// Returns a contract for a program that has none, and the assumptions in it.
 fn program(code: &Code) -> (Map<String, Value>, Vec<String>) {
     let mut kernel = Map::new();
     kernel.insert("kernel_type".to_owned(), json!(KernelType::Program));
@@ -325,7 +328,7 @@ fn program(code: &Code) -> (Map<String, Value>, Vec<String>) {
     (fields, vec![assumed.to_owned()])
 }
 
-/// Infers a contract for code without one.
+/// Infers a contract for code that has none.
 fn inferred(
     name: &str,
     kind: KernelType,
@@ -333,14 +336,14 @@ fn inferred(
     wishes: &Wishes,
     compile: Compile<'_>,
 ) -> Result<(Map<String, Value>, Vec<String>), EvaluatorError> {
-    // A named kernel is evaluated instead of the program that contains it.
+    // If a kernel is named, it is evaluated in place of the program that contains it.
     if guessed(kind, code) == KernelType::Program && *wishes == Wishes::default() {
         return Ok(program(code));
     }
     inferred_kernel(name, kind, code, wishes, compile)
 }
 
-/// Infers a contract for a kernel without one.
+/// Infers a contract for a kernel that has none.
 fn inferred_kernel(
     name: &str,
     kind: KernelType,
@@ -368,22 +371,22 @@ fn inferred_kernel(
 /// An inferred contract of a kernel.
 #[derive(Debug, Clone)]
 pub struct InferredContract {
-    /// Type of the kernel, which the file's name alone does not determine.
+    /// Type of the kernel. The name of the file alone does not determine it.
     pub kernel_type: KernelType,
-    /// Name of the kernel in the image.
+    /// Name of the kernel in the compiled image.
     pub kernel_name: String,
     /// Names of all kernels in the file.
     pub entries: Vec<String>,
-    /// Arguments and launch parameters.
+    /// Inferred arguments and launch parameters.
     pub guess: infer::Guess,
-    /// Further assumptions.
+    /// Assumptions in addition to those in `guess`.
     pub assumed: Vec<String>,
 }
 
-/// Infers the contract of a kernel in a file. `wishes` fixes parts of it.
+/// Infers the contract of a kernel in a file. `wishes` contains parts that are already fixed.
 ///
 /// # Errors
-/// The reason why it cannot be inferred, with a remedy.
+/// The reason why the contract cannot be inferred, with a remedy.
 pub fn infer_file(
     name: &str,
     content: &[u8],
@@ -463,8 +466,8 @@ fn infer_contract(
     })
 }
 
-/// Infers the contract of a Python file: of a Triton kernel, or of PyTorch code that creates its
-/// inputs.
+/// Infers the contract of a Python file. The file contains a Triton kernel, or PyTorch code that
+/// creates its inputs.
 fn infer_python(source: &str, wishes: &Wishes) -> Result<InferredContract, EvaluatorError> {
     let has = |definition: &str| source.lines().any(|line| line.starts_with(definition));
     let makes_inputs = has("def get_inputs(");

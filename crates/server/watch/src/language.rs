@@ -1,11 +1,11 @@
-//! Detects the language of a `.cu` file that is not CUDA C++. KRAIT writes kernels of all languages
-//! into such files, and names the language in a header. The main function is [`of_cuda_file`].
+//! Detects the language of a `.cu` file that is not CUDA C++. KRAIT writes kernels in all languages
+//! to such files, and states the language in a header. The main function is [`of_cuda_file`].
 
 use warpgauge_contract::KernelType;
 
 use crate::evaluator::FileRejection;
 
-/// Maximum number of lines that are read to recognise a language.
+/// Maximum number of lines that are read in order to recognise the language.
 const MAX_LINES: usize = 400;
 
 /// Language of a file.
@@ -48,25 +48,26 @@ pub(crate) fn of_cuda_file(
     }
 }
 
-/// Returns the text of a Python file. KRAIT indents the first line after its header, which Python
-/// does not accept.
+/// Returns the text of a Python file. KRAIT indents the first line after its header, which is not
+/// valid Python.
 pub(crate) fn of_python_file(text: String) -> String {
     if field(&text, "#", "backend").is_none() { text } else { unindented(&text, "#") }
 }
 
-/// Returns whether the header of a file requests only a compilation, in KRAIT's form.
+/// Returns whether the header of a file requests only a compilation, in the form that KRAIT writes.
 pub(crate) fn is_compiled_only(text: &str) -> bool {
     ["//", "#"].iter().any(|sign| {
         field(text, sign, "type").is_some_and(|kind| kind.eq_ignore_ascii_case("compile_only"))
     })
 }
 
-/// Returns the value of `// Backend:` in the leading comments.
+/// Returns the value of `// Backend:` in the comments at the beginning.
 fn backend(text: &str) -> Option<&str> {
     field(text, "//", "backend")
 }
 
-/// Returns the value of a field in the leading comments, which begin with `sign`.
+/// Returns the value of a field in the comments at the beginning. The comment lines begin with
+/// `sign`.
 fn field<'t>(text: &'t str, sign: &'t str, wanted: &'t str) -> Option<&'t str> {
     header(text, sign).find_map(|line| {
         let (name, value) = line.strip_prefix(sign)?.split_once(':')?;
@@ -84,14 +85,15 @@ fn unindented(text: &str, sign: &str) -> String {
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Returns the leading comment lines that begin with this sign, without their indentation.
+/// Returns the comment lines at the beginning of the text that start with this sign, without
+/// indentation.
 fn header<'t>(text: &'t str, sign: &'t str) -> impl Iterator<Item = &'t str> {
     let text = text.trim_start_matches('\u{feff}');
     let is_header = move |line: &&str| line.starts_with(sign) || line.is_empty();
     text.lines().map(str::trim_start).take_while(is_header)
 }
 
-/// Returns the language for the name of a backend, or `None` if the name is unknown.
+/// Returns the language of a backend with this name; `None` if the name is unknown.
 fn named(backend: &str) -> Option<Language> {
     let name = backend.to_ascii_lowercase();
     let begins = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
@@ -106,7 +108,7 @@ fn named(backend: &str) -> Option<Language> {
     }
 }
 
-/// Returns the language of a text without a known header, and the evidence for it.
+/// Returns the language of a text that has no known header, and the evidence for it.
 fn recognised(text: &str) -> (Language, String) {
     let signs = text.lines().take(MAX_LINES).find_map(|line| {
         // Top-level statements of a module are not indented.
@@ -127,12 +129,12 @@ fn recognised(text: &str) -> (Language, String) {
         let shown: String = line.trim().chars().take(60).collect();
         Some((language, format!("as the line `{shown}` shows")))
     });
-    // Either pattern may occur in a comment of CUDA code.
+    // Either pattern may also occur in a comment of CUDA code.
     let is_cuda = ["__global__", "#include", "__device__"].iter().any(|sign| text.contains(sign));
     signs.filter(|_| !is_cuda).unwrap_or((Language::Cuda, String::new()))
 }
 
-/// Converts the header into Python comments. Lines keep their numbers.
+/// Converts the header to Python comments. The numbers of the lines do not change.
 fn python(text: &str) -> String {
     let text = unindented(text, "//");
     let lines = header(&text, "//").count();

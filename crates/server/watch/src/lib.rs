@@ -1,11 +1,11 @@
 //! Evaluates kernel files that appear in a folder or a git repository, and writes results as files.
 //!
-//! - [`Folder`] is the folder: its layout, its lock, and the journal that ensures that each file is
-//!   evaluated once, even if the process is killed.
+//! - [`Folder`] is the watched folder: its layout, its lock, and the journal that ensures that each
+//!   file is evaluated once, even if the process is killed.
 //! - [`watch`] finds complete files, evaluates them with an [`Evaluator`], and publishes results.
-//! - [`KernelResult`] is a result: the fields of the reference executor, measured or `null` with a
-//!   reason, and the whole report.
-//! - [`mailbox`] handles the repository.
+//! - [`KernelResult`] is the result for a file. It contains the fields of the reference executor,
+//!   each either measured or `null` with a reason, and the complete report.
+//! - [`mailbox`] evaluates kernels that are sent through a git repository.
 //!
 //! This crate does not evaluate kernels: an [`Evaluator`] does so, on this machine or on a server.
 

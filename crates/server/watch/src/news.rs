@@ -1,5 +1,5 @@
-//! Detects changes in the folder through notifications of the operating system. Where these are
-//! missing, the watcher polls.
+//! Detects changes in the folder through notifications of the operating system. If there are none,
+//! the watcher polls the folder.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,25 +10,26 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
-/// File systems that do not notify of changes by other machines: NFS, SMB, CIFS, 9P, FUSE, Ceph,
-/// AFS (`statfs(2)`).
+/// File systems that do not report changes by other machines: NFS, SMB, CIFS, 9P, FUSE, Ceph, AFS
+/// (`statfs(2)`).
 const REMOTE: [i64; 8] =
     [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x0102_1997, 0x6573_5546, 0x00C3_6400, 0x5346_414F];
 
-/// Message to the watcher.
+/// A message to the watcher.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// A file changed. It is `complete` if its writer closed it or renamed it into the folder.
+    /// A file changed. `complete` is set if the writer closed the file or renamed it into the
+    /// folder.
     File { name: OsString, complete: bool },
-    /// A notification may be missing, so the watcher should scan the whole folder.
+    /// A notification may have been lost, so the watcher should scan the whole folder.
     Look,
-    /// The work on a file ended.
+    /// The work on a file has ended.
     Done(crate::work::Done),
     /// The watcher should stop.
     Stop,
 }
 
-/// Returns whether notifications for a directory may be incomplete.
+/// Returns whether notifications about a directory may be incomplete.
 pub(crate) fn is_remote(directory: &Path) -> bool {
     // The sign of `f_type` depends on the platform.
     #[allow(clippy::useless_conversion)]
@@ -38,7 +39,8 @@ pub(crate) fn is_remote(directory: &Path) -> bool {
         .is_some_and(|kind| REMOTE.contains(&(kind & 0xFFFF_FFFF)))
 }
 
-/// Subscribes to changes of a directory. The handler sets `missed` if the inbox is full.
+/// Subscribes to notifications about a directory. The handler sets `missed` if the watcher's inbox
+/// is full.
 pub(crate) fn subscribe(
     directory: &Path,
     inbox: SyncSender<Message>,

@@ -1,7 +1,7 @@
-//! Results: the fields of the reference executor's results, and the report. The main type is
-//! [`KernelResult`].
+//! Results of kernel files. They contain the fields of the reference executor's results, and the
+//! report. The main type is [`KernelResult`].
 //!
-//! A field of the reference executor that was not measured is `null`, and `unavailable` contains
+//! If a field of the reference executor was not measured, it is `null`, and `unavailable` contains
 //! the reason.
 
 use std::collections::BTreeMap;
@@ -16,16 +16,16 @@ use warpgauge_report::{CompileResponse, EvaluateResponse, KernelVerdict};
 use crate::evaluator::FileRejection;
 use crate::kernel_file::{ContractFrom, KernelRequest};
 
-/// Identity of the kernel file of a result.
+/// Identifies the kernel file to which a result belongs.
 #[derive(Debug, Clone)]
 pub struct KernelFileId<'a> {
     /// Name of the kernel file.
     pub file: &'a str,
-    /// blake3 of its content, hex; `None` if it was not read.
+    /// blake3 hash of the file's content, hex; `None` if the file was not read.
     pub blake3: Option<String>,
 }
 
-/// A result.
+/// The result for a kernel file.
 #[derive(Debug, Clone, Serialize)]
 pub struct KernelResult {
     /// Whether `status` is `completed`.
@@ -35,27 +35,27 @@ pub struct KernelResult {
     /// `completed` if the kernel ran, no check found it incorrect, and the checks would reject a
     /// useless kernel; otherwise `failed`.
     pub status: &'static str,
-    /// Verdict on the kernel; `None` if it did not run.
+    /// Verdict on the kernel; `None` if the kernel did not run.
     pub verdict: Option<KernelVerdict>,
     /// Name of the kernel file.
     pub kernel_file: String,
-    /// blake3 of its content, hex.
+    /// blake3 hash of the file's content, hex.
     pub kernel_file_blake3: Option<String>,
     /// Product name of the device.
     pub hardware: Option<String>,
-    /// `cuda` or `emulator`. Times of the emulator do not predict those on a GPU.
+    /// `cuda` or `emulator`. Times on the emulator do not predict times on a GPU.
     pub device_kind: Option<Value>,
     /// Name of the kernel that ran.
     pub kernel_name: Option<String>,
-    /// Arguments of the kernel by name, as in the contract, each with its `position` from 0.
+    /// Arguments of the kernel by name, as in the contract, with the `position` of each from 0.
     pub kernel_parameters: Value,
-    /// Mean time of a launch, milliseconds. For a whole program, the time in which the GPU ran
+    /// Mean time of a launch, milliseconds. For a whole program, the time during which the GPU ran
     /// kernels.
     pub execution_time: Option<f64>,
     /// Throughput of the multiprocessors, percent of their peak. For a whole program, the
-    /// percentage of its time on the GPU in which the GPU was busy.
+    /// percentage of its time on the GPU during which the GPU was busy.
     pub gpu_utilization: Option<f64>,
-    /// Size of the contract's tensors, megabytes (10^6).
+    /// Total size of the contract's tensors, megabytes (10^6 bytes).
     pub memory_usage: Option<f64>,
     /// Floating-point operations per second.
     pub throughput: Option<f64>,
@@ -63,29 +63,29 @@ pub struct KernelResult {
     pub total_flops: Option<f64>,
     /// Floating-point operations per byte of device memory.
     pub arithmetic_intensity: Option<f64>,
-    /// Resource that limits the kernel, from the roofline.
+    /// Resource that limits the kernel, according to the roofline.
     pub bound_type: Option<Value>,
-    /// Field of the reference executor; never measured.
+    /// Field of the reference executor that is never measured.
     pub vectorization: Option<Value>,
-    /// Advice from the profile.
+    /// Advice that is based on the profile.
     pub optimizations: Vec<Value>,
-    /// Field of the reference executor; there is no such measure.
+    /// Field of the reference executor that is always `null`, because there is no such measure.
     pub performance_score: Option<f64>,
-    /// Field of the reference executor; code is never rewritten.
+    /// Field of the reference executor that is always `null`, because code is never rewritten.
     pub corrected_code: Option<String>,
     /// Caveats about the other fields.
     pub warnings: Vec<String>,
     /// Name and version of this program.
     pub provider: &'static str,
-    /// Time of the result, seconds since the Unix epoch.
+    /// Time at which the result was created, seconds since the Unix epoch.
     pub timestamp: f64,
-    /// `file`, `comment` or `inferred`.
+    /// Source of the contract: `file`, `comment` or `inferred`.
     pub contract: Option<&'static str>,
     /// Assumptions of an inferred contract.
     pub assumed: Vec<String>,
-    /// Reasons why fields are `null`, by field.
+    /// For each field that is `null`, the reason.
     pub unavailable: BTreeMap<&'static str, String>,
-    /// Reason for the failure: `code` and `message`.
+    /// Reason for the failure, with `code` and `message`.
     pub error: Option<Value>,
     pub report: Option<EvaluateResponse>,
 }
@@ -191,8 +191,8 @@ impl KernelResult {
     }
 
     /// Returns the result as JSON. For KRAIT's backend, `error` is a string, and is absent if there
-    /// is no error, because that backend interprets a result with an `error` as a failure.
-    /// `error_code` contains the code.
+    /// is no error, because that backend treats a result with an `error` as a failure. `error_code`
+    /// contains the code.
     pub(crate) fn written(&self, for_krait: bool) -> Result<Vec<u8>, serde_json::Error> {
         if !for_krait {
             return serde_json::to_vec_pretty(self);
@@ -245,7 +245,7 @@ impl KernelResult {
                 .enumerate()
                 .map(|(position, arg)| {
                     let mut shown = serde_json::to_value(arg).unwrap_or_default();
-                    // The content may have several megabytes.
+                    // The content of a tensor may take several megabytes.
                     if let Some(spec) = shown.get_mut("tensor_spec").and_then(Value::as_object_mut)
                     {
                         spec.remove("data");
@@ -330,7 +330,8 @@ impl KernelResult {
         }
         let Some(metrics) = &report.kernel_exec_result.metadata.device_metrics else { return };
         if report.program.is_some() && self.kernel_name.is_none() {
-            // Without a timeline, the profiler's first kernel is the one that took longest.
+            // Without a timeline, the first kernel in the profiler's report is the one that took
+            // longest.
             let longest = metrics.kernels.first().map_or(&metrics.kernel, |one| &one.kernel);
             self.kernel_name = Some(plain_name(longest).to_owned());
         }
@@ -346,7 +347,7 @@ impl KernelResult {
         let counted = value("total_flops", "flop_count");
         let intensity = value("arithmetic_intensity", "arithmetic_intensity");
         self.gpu_utilization = self.gpu_utilization.or(utilization);
-        // Measured values take precedence over those that the contract declares.
+        // Measured values replace those that the contract declares.
         self.throughput = rate.or(self.throughput);
         self.total_flops = counted.or(self.total_flops);
         self.arithmetic_intensity = intensity.or(self.arithmetic_intensity);
@@ -375,7 +376,7 @@ impl KernelResult {
         }
     }
 
-    /// Adds the reason for every field that is `null`.
+    /// Adds the reason for each field that is `null`.
     fn explain(&mut self, why: &str) {
         let fields = [
             ("hardware", self.hardware.is_none()),
@@ -421,14 +422,14 @@ fn tensors(request: &EvaluateRequest) -> Option<u64> {
     bytes.sum()
 }
 
-/// Removes the return type and the parameters that tools add to a kernel's name.
+/// Removes the return type and the parameters that tools add to the name of a kernel.
 fn plain_name(told: &str) -> &str {
     let name = told.strip_prefix("void ").unwrap_or(told);
     if !name.ends_with(')') {
         return name;
     }
     let mut open = 0;
-    // This finds the parenthesis that the last one closes. Others may be part of parameters and
+    // This finds the parenthesis that matches the last one. Others may belong to parameters and
     // template arguments.
     let begin = name.bytes().rposition(|byte| {
         open += i32::from(byte == b')') - i32::from(byte == b'(');

@@ -1,5 +1,5 @@
-//! Schedules the work on files. A file must be complete, and the number of files in work is
-//! limited. The main function is [`watch`].
+//! Schedules the work on files. A file must be complete before the work on it begins, and only a
+//! limited number of files is in work. The main function is [`watch`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -18,31 +18,31 @@ use crate::kernel_file::kernel_type;
 use crate::news::{self, Message};
 use crate::work::{Bench, Done, How, Task};
 
-/// Maximum number of waiting messages. If more arrive, the watcher scans the whole folder.
+/// Maximum number of messages that wait. If more arrive, the watcher scans the whole folder.
 const INBOX: usize = 4096;
 
-/// Maximum number of known files. The watcher finds the others once these are done.
+/// Maximum number of files that the watcher remembers. It finds further files once these are done.
 const MAX_KNOWN: usize = 20_000;
 
-/// Interval of scans of the folder in addition to notifications, which may be incomplete.
+/// Interval of additional scans of the folder, because notifications may be incomplete.
 const LOOK_ANYHOW: Duration = Duration::from_secs(10);
 
-/// Interval of polling a folder without notifications.
+/// Interval at which a folder without notifications is polled.
 const POLL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
 pub struct WatchOptions {
-    /// Maximum number of files in work at once.
+    /// Maximum number of files in work at the same time.
     pub at_once: usize,
-    /// Time for which a file must be unchanged if no notification says that it is complete.
+    /// Time for which a file must remain unchanged if no notification reports that it is complete.
     pub settle: Duration,
-    /// Interval of polling instead of notifications; `None` uses notifications if they work.
+    /// Interval of polling in place of notifications; `None` uses notifications if they work.
     pub poll: Option<Duration>,
-    /// Stop when all files are done.
+    /// Whether to stop once all files are done.
     pub once: bool,
-    /// Request the metrics of results if a contract requests none.
+    /// Whether to request the metrics that results contain, if a contract requests none.
     pub profile: bool,
-    /// Name results `NAME_result.json`.
+    /// Whether results are named `NAME_result.json`.
     pub suffixed_results: bool,
 }
 
@@ -62,9 +62,9 @@ pub enum WatchEvent<'t> {
         line: &'t str,
         path: &'t Path,
     },
-    /// A file waits for the service.
+    /// The work on a file waits for the service.
     Waiting { file: &'t str, why: &'t str },
-    /// An error of the folder; the watcher retries.
+    /// An operation on the folder failed; the watcher retries it.
     Trouble(&'t FolderError),
 }
 
@@ -75,12 +75,12 @@ pub struct WatchStop {
 }
 
 impl WatchStop {
-    /// Stops the watcher. It starts no further work, and waits for none.
+    /// Stops the watcher. It starts no more work, and does not wait for work in progress.
     pub fn stop(&self) {
         let mut state = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         state.0 = true;
         if let Some(inbox) = &state.1 {
-            // If the inbox is full, the watcher is awake and checks for a stop.
+            // If the inbox is full, the watcher is awake and will notice the stop.
             let _ = inbox.try_send(Message::Stop);
         }
         self.told.notify_all();
@@ -91,7 +91,8 @@ impl WatchStop {
         self.stopped.lock().unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Waits for this time or a stop. Returns whether the watcher was stopped.
+    /// Waits until this time has passed or the watcher is stopped. Returns whether the watcher was
+    /// stopped.
     pub fn wait(&self, time: Duration) -> bool {
         let state = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.told.wait_timeout_while(state, time, |state| !state.0);
@@ -106,7 +107,7 @@ impl WatchStop {
 /// Watches a folder until it is stopped or, with [`WatchOptions::once`], until all files are done.
 ///
 /// # Errors
-/// The folder cannot be read, or entries of an earlier watcher cannot be finished.
+/// The folder cannot be read, or entries of an earlier watcher cannot be completed.
 pub fn watch(
     folder: &Folder,
     options: &WatchOptions,
@@ -151,7 +152,7 @@ pub fn watch(
         };
         let outcome = watcher.run(&messages, poll, &missed, stop);
         drop(watcher);
-        // A worker that reports its end would block on a full inbox without a reader.
+        // If the inbox were full and had no reader, a worker that reports its end would block.
         drop(messages);
         outcome
     });
@@ -159,8 +160,8 @@ pub fn watch(
     outcome
 }
 
-/// Subscribes to notifications. Returns the interval of scans, and the subscription if there is
-/// one.
+/// Subscribes to notifications. Returns the interval of scans and, if there is one, the
+/// subscription.
 fn listen(
     folder: &Folder,
     options: &WatchOptions,
@@ -202,16 +203,16 @@ struct Watcher<'w> {
     options: &'w WatchOptions,
     told: &'w (dyn Fn(WatchEvent<'_>) + Sync),
     tasks: SyncSender<Task>,
-    /// Entries of an earlier process, by file name.
+    /// Entries of an earlier process, by the name of the file.
     begun: BTreeMap<OsString, (String, Entry)>,
     ready: BTreeSet<OsString>,
     unsettled: BTreeMap<OsString, Unsettled>,
-    /// Files in work. The value is set if a notification arrived in the meantime, and is true if
-    /// the file was complete.
+    /// Files in work. The value is set if a notification about the file arrived in the meantime; it
+    /// is true if the file was complete.
     busy: BTreeMap<OsString, Option<bool>>,
-    /// Whether there may be files that are not known yet.
+    /// Whether there may be files that the watcher does not know yet.
     more: bool,
-    /// Error with a file, if [`WatchOptions::once`] is set.
+    /// Error with a file, recorded if [`WatchOptions::once`] is set.
     failed: Option<FolderError>,
 }
 
@@ -257,7 +258,7 @@ impl Watcher<'_> {
         self.ready.is_empty() && self.unsettled.is_empty() && self.busy.is_empty()
     }
 
-    /// Returns the interval of the checks of files that may be incomplete.
+    /// Returns the interval at which files that may be incomplete are checked.
     fn tick(&self) -> Duration {
         (self.options.settle / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))
     }
@@ -266,7 +267,7 @@ impl Watcher<'_> {
         while self.busy.len() < self.options.at_once.max(1) {
             let Some(name) = self.ready.pop_first() else { return };
             let begun = self.begun.remove(&name);
-            // The channel has room for all files that may be in work.
+            // The channel has capacity for all files that may be in work.
             if self.tasks.try_send(Task { name: name.clone(), begun }).is_ok() {
                 self.busy.insert(name, None);
             }
@@ -327,7 +328,7 @@ impl Watcher<'_> {
                 if let Some(begun) = begun {
                     self.begun.insert(name, begun);
                 }
-                // The next scan finds the file and its entry; it need not follow at once.
+                // The next scan finds the file and its entry; it is not urgent.
                 self.more = false;
                 self.failed = self.options.once.then_some(error);
             }
@@ -363,7 +364,7 @@ impl Watcher<'_> {
         Ok(())
     }
 
-    /// Returns whether a file was written long enough ago to be complete.
+    /// Returns whether the last write to a file is long enough ago that the file is complete.
     fn is_old(&self, name: &OsStr) -> bool {
         let metadata = fs::symlink_metadata(self.folder.kernels().join(name));
         let modified = metadata.ok().and_then(|metadata| metadata.modified().ok());

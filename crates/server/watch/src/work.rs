@@ -1,4 +1,4 @@
-//! Processes one file, from its submission to its result. The main type is [`Bench`].
+//! Processes one file from its submission to its result. The main type is [`Bench`].
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -17,18 +17,18 @@ use crate::kernel_file::{
 use crate::outcome::{KernelFileId, KernelResult};
 use crate::watcher::{WatchEvent, WatchStop};
 
-/// First and maximum pause between retries while the service is unreachable.
+/// First pause between retries while the service is unreachable.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
-/// Groups of metrics that results use, if the contract requests no profile.
+/// Groups of metrics that results contain, used if the contract requests no profile.
 pub(crate) const METRICS: [&str; 2] = ["speed_of_light", "roofline"];
 
 /// A file to work on.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub name: OsString,
-    /// Entry of an earlier process.
+    /// Journal entry that an earlier process began for the file.
     pub begun: Option<(String, Entry)>,
 }
 
@@ -43,22 +43,22 @@ pub(crate) struct Done {
 pub(crate) enum How {
     /// The result was published, or the file no longer exists.
     Settled,
-    /// A process is writing the file.
+    /// The file is still being written.
     Changing,
-    /// An operation on the folder failed. The entry continues with the next attempt.
+    /// An operation on the folder failed. The next attempt continues with the journal entry.
     Failed(FolderError, Option<(String, Entry)>),
-    /// The watcher stops; the next one continues.
+    /// The watcher is stopping; the next watcher continues.
     Stopped,
 }
 
-/// A contract beside a kernel.
+/// A contract file next to a kernel.
 struct Beside {
     name: OsString,
     version: Version,
     content: Result<Vec<u8>, FileRejection>,
 }
 
-/// Context of the work on files.
+/// Everything that the work on files needs.
 pub(crate) struct Bench<'b> {
     pub folder: &'b Folder,
     pub evaluator: &'b dyn Evaluator,
@@ -149,7 +149,8 @@ impl Bench<'_> {
         Ok(key)
     }
 
-    /// Returns the contract beside a kernel. The outer `None` means that a process is writing it.
+    /// Returns the contract file next to a kernel. The outer `None` means that the file is still
+    /// being written.
     fn contract(&self, kernel: &OsStr) -> Result<Option<Option<Beside>>, FolderError> {
         let directory = self.folder.kernels();
         for (ending, _) in CONTRACTS {
@@ -171,7 +172,7 @@ impl Bench<'_> {
         Ok(Some(None))
     }
 
-    /// Returns the result. The inner error means that the watcher stops.
+    /// Returns the result for a file. The inner error means that the watcher is stopping.
     fn outcome(
         &self,
         subject: &KernelFileId<'_>,
@@ -260,7 +261,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Retries until there is an answer, or the watcher stops.
+    /// Retries until there is an answer, or until the watcher stops.
     fn patiently<T>(
         &self,
         file: &str,

@@ -57,7 +57,7 @@ fn verdict(candidate: &CandidateReport) -> (Verdict, String) {
     (Verdict::NotCompared, format!("its outputs are correct; {why}"))
 }
 
-/// Formats the numbers of a verdict that is based on times.
+/// Formats the numbers behind a verdict that is based on times.
 fn found(paired: &PairedComparison) -> String {
     let Some(speedup) = paired.speedup else { return "no block was valid".to_owned() };
     let mut text = format!("{speedup:.3}× as fast as the reference");
@@ -83,7 +83,7 @@ fn found(paired: &PairedComparison) -> String {
     text
 }
 
-/// Formats the counts of a verdict that is based on work.
+/// Formats the counts behind a verdict that is based on work.
 fn work(counted: &CountedComparison) -> String {
     let ratios = [
         (counted.warp_instructions, "warp instructions"),

@@ -36,7 +36,7 @@ pub(super) fn answer(response: &EvaluateResponse) -> Outcome {
     outcome.of_job(&response.job_id, left)
 }
 
-/// Adds the parts of the request that were ignored or completed.
+/// Adds the parts of the request that were ignored or filled in.
 pub(super) fn read_so(outcome: &mut Outcome, warnings: &[RequestWarning]) {
     let Some(first) = warnings.first() else { return };
     let more = match warnings.len() - 1 {
@@ -46,12 +46,13 @@ pub(super) fn read_so(outcome: &mut Outcome, warnings: &[RequestWarning]) {
     outcome.fact(format!("request: {}: {}{more}", first.path, first.message));
 }
 
-/// Returns the verdict on a kernel, and the reason. If given, `name` replaces the kernel's name.
+/// Returns the verdict on a kernel, and the reason for it. If `name` is given, it replaces the
+/// kernel's name.
 pub(super) fn verdict(response: &EvaluateResponse, name: Option<&str>) -> (Verdict, String) {
     (response.kernel_verdict().into(), response.verdict_line(name))
 }
 
-/// Adds the outcome of a program, its output, and its longest kernels.
+/// Adds the result of running a program, its output, and its longest kernels.
 fn ran(outcome: &mut Outcome, program: &ProgramReport) {
     let end = program.end();
     outcome.fact(format!(
@@ -100,8 +101,8 @@ fn located(diagnostic: &Diagnostic) -> String {
     format!("{place}{gap}{severity}: {}", diagnostic.message)
 }
 
-/// Adds the evidence against a kernel: the first mismatch of each incorrect output, then the other
-/// reasons.
+/// Adds the evidence that a kernel is incorrect: the first mismatch of each incorrect output, then
+/// the other reasons.
 pub(super) fn against(outcome: &mut Outcome, response: &EvaluateResponse) {
     for (name, output) in response.validation.outputs.iter().filter(|(_, one)| !one.passed) {
         let first = output.first_mismatches.first().map_or(String::new(), |first| {
@@ -178,7 +179,8 @@ pub(super) fn time(response: &EvaluateResponse, stats: &RuntimeStats) -> String 
     text
 }
 
-/// Adds the kernel's bound, the weaknesses of its contract, and its resources.
+/// Adds the resource that limits the kernel, the weaknesses of its contract, and its resource
+/// usage.
 fn limits(outcome: &mut Outcome, response: &EvaluateResponse) {
     let metrics = response.kernel_exec_result.metadata.device_metrics.as_ref();
     if let Some(roofline) = metrics.and_then(|metrics| metrics.roofline.as_ref()) {
@@ -229,7 +231,7 @@ fn limits(outcome: &mut Outcome, response: &EvaluateResponse) {
     }
 }
 
-/// Returns a value's name in JSON.
+/// Returns the name of a value as it appears in JSON.
 fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,
@@ -257,7 +259,7 @@ pub(super) fn short(result: &KernelExecResult) -> ExecResult {
     }
 }
 
-/// Truncates a text of several lines.
+/// Truncates a text that has several lines.
 fn lines(text: &str) -> String {
     let short = crate::report::truncated(text, TEXT_BYTES);
     if short.len() < text.len() { format!("{short} …") } else { short.to_owned() }

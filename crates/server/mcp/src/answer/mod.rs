@@ -1,5 +1,5 @@
-//! Answers for agents: the verdict, the three most useful facts, and links to the rest. Their
-//! length is limited. The main type is [`Outcome`].
+//! Answers for agents: the verdict, the three most useful facts, and links to the rest of the
+//! result. Their length is limited. The main type is [`Outcome`].
 
 mod comparison;
 mod evaluation;
@@ -21,13 +21,14 @@ use warpgauge_service::{ArtifactKind, DeviceView};
 /// Maximum number of facts in an answer.
 const FACTS: usize = 3;
 
-/// Maximum length of a summary, of a fact, and of a text by a compiler or a check, bytes.
+/// Maximum length of a summary, of a fact, and of a text that a compiler or a check wrote, bytes.
 const SUMMARY_BYTES: usize = 480;
 const FACT_BYTES: usize = 640;
 const TEXT_BYTES: usize = 2000;
 
-/// Result of a tool about a job, for programs: `structuredContent`. `status`, `kernel_exec_result`
-/// and `ref_runtime` have the names and meaning of those in the CUDA Evaluation Server's answer.
+/// Result of a tool call about a job, for programs: `structuredContent`. `status`,
+/// `kernel_exec_result` and `ref_runtime` have the same names and meaning as in the answers of the
+/// CUDA Evaluation Server.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Outcome {
     /// Verdict on the kernel, or the reason why there is none.
@@ -48,10 +49,11 @@ pub(crate) struct Outcome {
     /// `success` if the job ended normally, with any verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<ResponseStatus>,
-    /// Verdict and times of the kernel, or of the first candidate of a comparison, milliseconds.
+    /// Correctness and times of the kernel, or of the first candidate of a comparison. Times are in
+    /// milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) kernel_exec_result: Option<ExecResult>,
-    /// Times of the reference of a comparison, milliseconds.
+    /// Times of the reference in a comparison, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ref_runtime: Option<RuntimeStats>,
     /// Device that ran the kernel.
@@ -63,17 +65,18 @@ pub(crate) struct Outcome {
     /// Error of a job that failed or was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<Fault>,
-    /// URIs of further parts of the result, for `resources/read` or for `read` of `get_job`.
+    /// URIs of further parts of the result. Agents can fetch them with `resources/read`, or with
+    /// `read` of `get_job`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) resources: Vec<String>,
 }
 
-/// Verdict and times of one kernel: the short fields of the report's `kernel_exec_result`.
+/// Correctness and times of one kernel: the short fields of the report's `kernel_exec_result`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct ExecResult {
     pub(crate) compiled: bool,
-    /// Whether every checked output is correct. Absent if there was nothing to check against, or if
-    /// a useless kernel would pass too.
+    /// Whether every checked output is correct. Absent if nothing was checked, or if a useless
+    /// kernel would pass too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) correctness: Option<bool>,
     /// Mean time of one launch, milliseconds. Absent unless the kernel ran, was not found wrong and
@@ -183,13 +186,13 @@ impl Outcome {
         self
     }
 
-    /// Formats the answer as text, the verdict first.
+    /// Formats the answer as text. The verdict comes first.
     pub(crate) fn text(&self) -> String {
         let mut text = format!("{}: {}\n", self.verdict.words(), self.summary);
         for fact in &self.facts {
             text.push_str(&format!("- {fact}\n"));
         }
-        // For a single candidate, the lines above contain the same.
+        // With a single candidate, the lines above already contain this.
         for candidate in self.candidates.iter().filter(|_| self.candidates.len() > 1) {
             let CandidateLine { name, verdict, summary, .. } = candidate;
             text.push_str(&format!("- {name}: {}: {summary}\n", verdict.words()));
@@ -236,7 +239,7 @@ pub(crate) fn of_devices(devices: &[DeviceView]) -> (String, serde_json::Value) 
 /// Maximum number of devices in a list.
 const MAX_DEVICES: usize = 64;
 
-/// Returns a text on one line of limited length, without control characters, because kernels and
+/// Shortens a text, puts it on one line and removes control characters, because kernels and
 /// compilers wrote parts of it.
 fn plain(text: &str, bytes: usize) -> String {
     let line = |c: char| if warpgauge_model::is_hidden(c) { ' ' } else { c };

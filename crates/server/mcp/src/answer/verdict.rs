@@ -31,7 +31,7 @@ pub(crate) enum Verdict {
     Slower,
     /// The candidate is as fast as the reference.
     Same,
-    /// The measurement does not show any of these.
+    /// The measurement shows neither that the candidate is faster or slower nor that it is as fast.
     Inconclusive,
     /// The candidate does less counted work than the reference.
     LessWork,
@@ -56,7 +56,7 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// Returns the word with which an answer begins.
+    /// Returns the words with which an answer begins.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Correct => "CORRECT",

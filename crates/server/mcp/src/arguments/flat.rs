@@ -1,14 +1,15 @@
-//! Kernels in separate arguments, as in the CUDA Evaluation Server's older tools.
+//! Kernels whose fields are separate arguments, as in the older tools of the CUDA Evaluation
+//! Server.
 
 use serde_json::{Map, Value, json};
 
 use super::unknown_argument;
 use crate::backend::JobBackendError;
 
-/// Suffixes of a kernel's arguments, and the names of the fields in a contract.
+/// Suffixes of the arguments that describe a kernel, and the corresponding fields of a contract.
 const KERNEL: [(&str, &str); 2] = [("source", "source_code"), ("type", "kernel_type")];
 
-/// Arguments that have the same name in both forms.
+/// Names of arguments that are the same in both forms.
 const SHARED: [&str; 2] = ["num_trials", "timeout"];
 
 const KNOWN: &str = "kernel_source, kernel_type, io_contract, metadata, reference_kernel_source, \
@@ -16,7 +17,7 @@ const KNOWN: &str = "kernel_source, kernel_type, io_contract, metadata, referenc
     ref_kernel_type, ref_kernel_io, ref_kernel_metadata, custom_kernel_source, custom_kernel_type, \
     custom_kernel_io, custom_kernel_metadata; num_trials, num_warmup, timeout, atol, rtol";
 
-/// Returns whether the arguments have this form.
+/// Returns whether the arguments are in this form.
 pub(super) fn is(arguments: &Map<String, Value>) -> bool {
     let names = ["kernel_source", "ref_kernel_source", "custom_kernel_source"];
     names.iter().any(|name| arguments.contains_key(*name))
@@ -24,7 +25,8 @@ pub(super) fn is(arguments: &Map<String, Value>) -> bool {
 
 /// Returns the body of `POST /evaluate`, or of `POST /compare` if there is a reference.
 pub(super) fn body(mut arguments: Map<String, Value>) -> Result<Value, JobBackendError> {
-    // warpgauge derives the number of warm-up launches from the kernel's times.
+    // The number of warm-up launches is ignored, because warpgauge derives it from the kernel's
+    // times.
     arguments.remove("num_warmup");
     let mut body = Map::new();
     for field in SHARED {
@@ -62,7 +64,7 @@ pub(super) fn body(mut arguments: Map<String, Value>) -> Result<Value, JobBacken
     }
 }
 
-/// Removes a kernel's fields from the arguments, and returns them.
+/// Removes the fields of a kernel from the arguments, and returns them.
 fn kernel(
     arguments: &mut Map<String, Value>,
     prefix: &str,
@@ -79,7 +81,8 @@ fn kernel(
         kernel.insert("io".to_owned(), io);
     }
     if let Some(mut metadata) = arguments.remove(metadata) {
-        // The older server's documentation uses this name; its types use the name in the contract.
+        // The documentation of the older server uses this name; its types use the name in the
+        // contract.
         if let Some(fields) = metadata.as_object_mut()
             && let Some(options) = fields.remove("compile_options")
         {
@@ -90,7 +93,7 @@ fn kernel(
     kernel
 }
 
-/// Adds both kernels. A reference without arguments gets those of the other kernel.
+/// Adds both kernels. A reference without arguments uses those of the other kernel.
 fn pair(
     body: &mut Map<String, Value>,
     mut reference: Map<String, Value>,

@@ -1,8 +1,8 @@
-//! Arguments of the tools. A contract may have one of these forms:
+//! Arguments of the tools. A contract may be given in one of these forms:
 //!
 //! - `request`, an object: the body of `POST /evaluate` or `POST /compare`. The CUDA Evaluation
 //!   Server's tools use this form;
-//! - `contract_yaml`, the same as text;
+//! - `contract_yaml`, the same body as text;
 //! - the fields of that body as arguments;
 //! - [`flat`]: kernels in separate arguments (`kernel_source`, `kernel_type`, `io_contract`, …),
 //!   the form of that server's older tools.
@@ -25,7 +25,7 @@ use warpgauge_service::JobRequest;
 /// Maximum length of a label and of an idempotency key, bytes, as in the HTTP API.
 const MAX_NAME_BYTES: usize = 255;
 
-/// Metrics that the roofline and the advice need, if the caller requests no others.
+/// Set of metrics that is used if the caller requests none. The roofline and the advice need it.
 const EXPLAIN: &str = "explain";
 
 /// A job to create, and the time for which the call waits for the job.
@@ -85,20 +85,20 @@ fn unknown_argument(name: &str, known: &str) -> JobBackendError {
     JobBackendError::at(&name, "unknown_field", message)
 }
 
-/// The body of an operation of the HTTP API.
+/// The body of a request to the HTTP API.
 struct Body {
-    /// Whether the operation is `POST /compare`.
+    /// Whether the request is for `POST /compare`.
     compares: bool,
     format: BodyFormat,
     text: String,
 }
 
-/// Finds the contract in the arguments. JSON is converted back to text, because the parser of
+/// Finds the contract in the arguments. JSON is converted back to text, because the parser for
 /// bodies reports paths and enforces all limits.
 fn body(tool: ToolName, mut arguments: Map<String, Value>) -> Result<Body, JobBackendError> {
     let compares = tool == ToolName::Compare;
     let json = |value: &Value| Body { compares, format: BodyFormat::Json, text: value.to_string() };
-    // Some clients send every argument, with null for unused ones.
+    // Some clients send every argument, with null for those that are not used.
     arguments.retain(|_, value| !value.is_null());
     let given = ["request", "contract_yaml"].map(|form| arguments.remove(form));
     match (given, arguments.is_empty()) {
@@ -121,7 +121,7 @@ fn body(tool: ToolName, mut arguments: Map<String, Value>) -> Result<Body, JobBa
         )),
         ([None, None], false) if flat::is(&arguments) => {
             let body = flat::body(arguments)?;
-            // A kernel with a reference is compared, even if another tool was called.
+            // A kernel that has a reference is compared, even if another tool was called.
             Ok(Body { compares: body.get("ref_kernel").is_some(), ..json(&body) })
         }
         ([None, None], false) => Ok(json(&Value::Object(arguments))),
@@ -171,7 +171,7 @@ fn request(
     Ok(JobRequest::Evaluate(Box::new(request)))
 }
 
-/// Returns `metrics` and `tools` of `profile_kernel` as the contract's `profile`.
+/// Returns the arguments `metrics` and `tools` of `profile_kernel`, as the contract's `profile`.
 fn asked_metrics(arguments: &mut Map<String, Value>) -> Result<Option<Value>, JobBackendError> {
     let mut asked = Map::new();
     for field in ["metrics", "tools"] {

@@ -1,4 +1,5 @@
-//! The tools: their names, arguments and results. The main type is [`ToolName`].
+//! The tools that agents can call: their names, arguments and results. The main type is
+//! [`ToolName`].
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use super::MAX_WAIT;
 use super::answer::Outcome;
 
-/// A tool.
+/// A tool that agents can call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolName {
     Evaluate,
@@ -19,7 +20,7 @@ pub(crate) enum ToolName {
     ListDevices,
 }
 
-/// Types of the requests as JSON schemas.
+/// JSON schemas of the request types.
 const TYPES: &str = include_str!("../schemas/contract.json");
 
 const EVALUATE: &str = "Compile a GPU kernel, run it, check its outputs and time it. The answer begins with \
@@ -46,11 +47,12 @@ const LIST_DEVICES: &str = "List the devices that kernels run on: name, architec
 GPU or emulated, and whether it is free.";
 
 impl ToolName {
-    /// All tools, in the order of the list.
+    /// All tools, in the order in which they are listed.
     pub(crate) const ALL: [Self; 5] =
         [Self::Evaluate, Self::Compare, Self::Profile, Self::GetJob, Self::ListDevices];
 
-    /// Returns the tool's name. The first two names are those of the CUDA Evaluation Server.
+    /// Returns the name of the tool. The first two names are those of tools of the CUDA Evaluation
+    /// Server.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Evaluate => "evaluate_kernel",
@@ -66,7 +68,7 @@ impl ToolName {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    /// Returns the tool's description for clients.
+    /// Returns the description of the tool that clients receive.
     pub(crate) fn described(self) -> Tool {
         let (title, description) = match self {
             Self::Evaluate => ("Evaluate a kernel", EVALUATE),
@@ -136,7 +138,7 @@ impl ToolName {
     }
 }
 
-/// Returns the arguments of a tool that evaluates or compares kernels.
+/// Returns the argument schema of a tool that evaluates or compares kernels.
 fn kernel_tool(request: &str, more: &[&str]) -> Value {
     let mut properties = json!({
         "request": {"$ref": format!("#/$defs/{request}")},
@@ -169,12 +171,12 @@ fn kernel_tool(request: &str, more: &[&str]) -> Value {
     json!({"type": "object", "properties": properties, "$defs": types})
 }
 
-/// Removes the parts of a schema that only people need, because the list of tools is part of every
-/// conversation.
+/// Removes the parts of a schema that only people need, because every conversation includes the
+/// list of tools.
 fn without_prose(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
-            // A property with that name is an object.
+            // A property can have the same name; its value is then an object.
             fields.retain(|name, value| {
                 let prose = matches!(name.as_str(), "description" | "format" | "minimum");
                 !prose || value.is_object()
@@ -187,7 +189,7 @@ fn without_prose(schema: &mut Value) {
     }
 }
 
-/// Replaces a list of one schema per variant with one list of names.
+/// Replaces a list with one schema per variant by one list of names.
 fn plain_enum(fields: &mut JsonObject) {
     let Some(Value::Array(variants)) = fields.get("oneOf") else { return };
     let words = variants.iter().map(|variant| variant.get("const").cloned());

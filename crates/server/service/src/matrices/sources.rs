@@ -25,7 +25,7 @@ const PACKED_HEAD: u64 = 28;
 pub(super) struct Turn(warpgauge_turns::PoolPermit);
 
 impl Turn {
-    /// Runs work off the async threads. The permit is released when the work ends, not when the
+    /// Runs work outside the async threads. The permit is released when the work ends, not when the
     /// caller leaves, because the work uses memory until then.
     pub(super) async fn aside<T: Send + 'static>(
         self,

@@ -15,13 +15,13 @@ use warpgauge_store::{BaselineRow, NewBaselineRow, Store, StoredBaseline, Visibi
 /// Maximum number of versions of baselines that one query reads.
 const MAX_VERSIONS: usize = 10_000;
 
-/// Number of older versions of one name that are kept in addition to the promoted ones.
+/// Number of older versions that are kept for each name, in addition to the promoted ones.
 const KEPT_VERSIONS: usize = 20;
 
 /// Maximum number of baselines in a list.
 const MAX_LISTED: usize = 200;
 
-/// The baselines of a store.
+/// The baselines in a store.
 pub struct GateBaselines {
     store: Store,
     /// Name of the device that the gate uses on this machine, if known.
@@ -65,8 +65,8 @@ impl GateBaselines {
         self.store.baselines().list(who, Some(name), MAX_VERSIONS).await.map_err(refused)
     }
 
-    /// Chooses among baselines of one name for different conditions: the newest for this machine's
-    /// device, or else the newest of all.
+    /// Chooses one of the baselines of a name that are valid under different conditions: the newest
+    /// for this machine's device, or otherwise the newest of all.
     fn chosen(&self, rows: Vec<BaselineRow>) -> Option<BaselineRow> {
         let here = |row: &BaselineRow| {
             let pin = warpgauge_document::from_json::<BaselinePin>(row.pin.as_bytes()).ok();
@@ -86,7 +86,7 @@ impl GateBaselines {
         stored.map(read).transpose()
     }
 
-    /// Stores a baseline, which replaces the one with the same name and conditions.
+    /// Stores a baseline. It replaces the baseline of the same name and conditions.
     pub(crate) async fn keep(
         &self,
         baseline: &Baseline,
@@ -106,7 +106,7 @@ impl GateBaselines {
         Ok(baseline.summary())
     }
 
-    /// Removes old versions of a name, except the latest [`KEPT_VERSIONS`].
+    /// Removes old versions of a baseline, except the latest [`KEPT_VERSIONS`].
     async fn drop_old_versions(&self, name: &str, owner: &str) -> Result<(), ServiceError> {
         let mut rows = self.versions(name, owner).await?;
         rows.retain(|row| !row.promoted);
@@ -127,7 +127,7 @@ impl GateBaselines {
         let rows = self.store.baselines().list(who, None, MAX_VERSIONS).await.map_err(refused)?;
         let mut summaries = Vec::new();
         for row in rows.into_iter().filter(|row| row.promoted).take(MAX_LISTED) {
-            // A baseline that was removed meanwhile is not listed.
+            // A baseline that was removed in the meantime is not listed.
             if let Some(baseline) = self.read(&row.id, &caller.owner).await? {
                 summaries.push(baseline.summary());
             }
@@ -177,7 +177,7 @@ impl GateBaselines {
         self.keep(&baseline, caller).await
     }
 
-    /// Removes the baselines with this name, for all conditions.
+    /// Removes all baselines of this name, whatever their conditions.
     ///
     /// # Errors
     /// [`ServiceError::NoSuchBaseline`] if there is no such baseline.
@@ -194,7 +194,7 @@ impl GateBaselines {
     }
 }
 
-/// Returns the error for a missing baseline. The message truncates a long name.
+/// Returns the error for a missing baseline. A long name is truncated in the message.
 fn missing(name: &str) -> ServiceError {
     ServiceError::NoSuchBaseline(name.chars().take(128).collect())
 }

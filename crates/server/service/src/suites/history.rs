@@ -1,4 +1,4 @@
-//! The history: points that gates and evaluations add to it, and queries of it.
+//! The history of measurements: gates and evaluations add points to it, and queries read it.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
@@ -23,13 +23,13 @@ pub struct HistoryQuery {
     pub limit: u32,
 }
 
-/// Maximum number of series that a query without a case reads.
+/// Maximum number of series that are read for a query without a case.
 const MAX_SERIES: usize = 10_000;
 
 /// Maximum length of a commit's name in the store, bytes.
 const MAX_REVISION: usize = 255;
 
-/// Converts points to rows of the store, one for each metric.
+/// Converts points to rows of the store. There is one row for each metric.
 pub(crate) fn rows(owner: &str, points: Vec<HistoryPoint>) -> Vec<HistoryRow> {
     let row = |(metric, value, point): (String, f64, HistoryPoint)| {
         let key = &point.key;
@@ -58,7 +58,8 @@ pub(crate) fn rows(owner: &str, points: Vec<HistoryPoint>) -> Vec<HistoryRow> {
     points.iter().flat_map(HistoryPoint::by_metric).filter_map(row).collect()
 }
 
-/// Returns the results of cases over time. The call reads the store without starting the pipeline.
+/// Returns the results of cases over time. The call only reads the store; the pipeline does not
+/// start.
 ///
 /// # Errors
 /// The store cannot be read, or has another version.
@@ -76,7 +77,7 @@ pub async fn stored_history(
     answer
 }
 
-/// Returns the results of cases over time from this store.
+/// Returns the results of cases over time that this store contains.
 ///
 /// # Errors
 /// The store cannot be read.

@@ -1,5 +1,5 @@
-//! Suites of the gate: validates requests, and plans them with their baselines. The module also
-//! contains stored baselines and the history. The main type is [`Suites`].
+//! Suites of the gate: validates requests, and plans them with their baselines. This module also
+//! contains the stored baselines and the history. The main type is [`Suites`].
 
 mod baselines;
 mod history;
@@ -26,7 +26,7 @@ pub(super) struct Suites {
 }
 
 impl Suites {
-    /// Creates the suites over this store. Their contracts must be within these limits.
+    /// Creates the suites of this store. Their contracts must be within these limits.
     pub(super) fn new(
         store: Store,
         executor: Arc<dyn Executor>,
@@ -35,7 +35,7 @@ impl Suites {
         Arc::new(Self { store, executor, limits })
     }
 
-    /// Validates the request of a gate.
+    /// Validates a request to the gate.
     pub(super) async fn check_gate(
         &self,
         request: &GateRequest,
@@ -43,8 +43,8 @@ impl Suites {
     ) -> Result<(), ServiceError> {
         request.check().map_err(|error| invalid(&error))?;
         for (index, case) in request.cases.iter().enumerate() {
-            // The request's author cannot change an older tree, so the gate judges the case without
-            // that baseline.
+            // The request's author cannot change an older source tree, so the gate judges the case
+            // without that baseline.
             let inline = request.baseline_origin.as_ref().is_none_or(|origin| {
                 !matches!(origin.kind, BaselineKind::Git | BaselineKind::Directory)
             });
@@ -66,7 +66,8 @@ impl Suites {
         Ok(())
     }
 
-    /// Returns the plan of a gate's request, with its named baseline.
+    /// Returns the plan for a request to the gate. The plan includes the baseline to which the
+    /// request refers by name.
     pub(super) async fn gate_plan(
         &self,
         request: GateRequest,
@@ -110,7 +111,7 @@ pub(super) fn invalid(error: &SuiteError) -> ServiceError {
     ServiceError::invalid(vec![Problem { path, code: FailureCode::InvalidSuite, message }])
 }
 
-/// Moves the problems of a contract to its position in the request.
+/// Changes the paths of a contract's problems to the contract's position in the request.
 pub(super) fn within(at: &str, error: ServiceError) -> ServiceError {
     let problems = match error {
         ServiceError::Exec(ExecError::Invalid(problems)) => problems,
@@ -131,7 +132,7 @@ pub(super) fn within(at: &str, error: ServiceError) -> ServiceError {
     ServiceError::invalid(moved.collect())
 }
 
-/// Adds the case's name to its problems, for the suite's author.
+/// Adds the name of the case to its problems, for the author of the suite.
 fn of_case(name: &str, error: ServiceError) -> ServiceError {
     let ServiceError::Exec(ExecError::Invalid(problems)) = error else { return error };
     let named = problems.into_iter().map(|problem| Problem {

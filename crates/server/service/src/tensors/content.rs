@@ -1,5 +1,5 @@
-//! Downloads of tensors, streamed in the pieces that the holder process returns. The main type is
-//! [`TensorContent`].
+//! Downloads of tensors. The content is streamed in the pieces that the holder process returns. The
+//! main type is [`TensorContent`].
 
 use std::io;
 use std::sync::Arc;
@@ -37,8 +37,8 @@ pub(super) async fn content(
         .head(tensor.dtype, &tensor.shape, tensor.bytes)
         .map_err(|error| invalid("format", FailureCode::DtypeMismatch, error.to_string()))?;
     let bytes = head.len() as u64 + tensor.bytes;
-    // The first read precedes the response, so a tensor that cannot be read leads to an error, not
-    // to a truncated response.
+    // The first read precedes the answer. So a tensor that cannot be read leads to an error, not to
+    // a truncated answer.
     let first = holders.read(&held, 0).await.map_err(|error| of_held(id, error))?;
     let offset = first.len() as u64;
     let beginning = stream::iter([Ok(Bytes::from(head)), Ok(Bytes::from(first))]);
@@ -46,7 +46,7 @@ pub(super) async fn content(
     Ok(TensorContent { id: id.to_owned(), format, bytes, stream })
 }
 
-/// Streams the content, beginning at `offset`.
+/// Streams the content from `offset` on.
 fn rest(
     holders: Arc<dyn TensorHolders>,
     held: HeldTensor,

@@ -21,11 +21,11 @@ use warpgauge_report::{EvaluateResponse, KeptOutput, KernelVerdict, OutputReport
 use warpgauge_shared_tensors::{FileElements, HeldTensor, NewTensor, TensorHolders};
 use warpgauge_tensor::shape;
 
-/// Options of the outputs to keep, by the outputs' names.
+/// Options for the outputs to keep, by the names of the outputs.
 pub(crate) type Wanted = BTreeMap<String, KeepOutput>;
 
-/// A tensor created from an output. Dropping it deletes the tensor, unless a report that names the
-/// tensor was written.
+/// A tensor that was created from an output. Dropping it deletes the tensor, unless a report that
+/// mentions the tensor was written.
 pub(crate) struct KeptTensor {
     holders: Arc<dyn TensorHolders>,
     owner: String,
@@ -34,7 +34,7 @@ pub(crate) struct KeptTensor {
 }
 
 impl KeptTensor {
-    /// Keeps the tensor, because a report names it.
+    /// Keeps the tensor, because a report mentions it.
     pub(crate) fn told(mut self) {
         self.told = true;
     }
@@ -55,14 +55,14 @@ impl Drop for KeptTensor {
 pub(crate) trait KeepsOutputs: Sync {
     /// Returns the owner of the job and of its tensors.
     fn owner(&self) -> &str;
-    /// Removes and returns the file of an output, or the reason why there is none. `None` means
-    /// that the executor sent none.
+    /// Removes and returns the file of an output, or the reason why there is none. Returns `None`
+    /// if the executor sent neither.
     fn take_output(&self, name: &str) -> Option<Result<tempfile::TempPath, String>>;
     /// Keeps a tensor until the job's report is written.
     fn keep_tensor(&self, tensor: KeptTensor);
 }
 
-/// Returns the outputs that a request keeps.
+/// Returns the outputs that a request asks to keep.
 pub(crate) fn wanted(request: &JobRequest) -> Wanted {
     match request {
         JobRequest::Evaluate(request) | JobRequest::Execute(request) => {
@@ -88,8 +88,8 @@ impl SharedTensors {
         Ok(())
     }
 
-    /// Keeps the outputs of a job whose kernel was not found incorrect, and reports the result for
-    /// each output. A failure here does not affect the verdict on the kernel.
+    /// Keeps the outputs of a job whose kernel was not found incorrect. Reports the result for each
+    /// output. A failure here does not affect the verdict on the kernel.
     pub(crate) async fn keep_outputs(
         &self,
         job: &dyn KeepsOutputs,
@@ -104,7 +104,7 @@ impl SharedTensors {
                     device: Some(held.tensor.place.to_string()),
                     reason: None,
                 },
-                // The executor's reason is closer to the cause.
+                // The executor's reason is more specific.
                 Err(_) if report.kept_outputs.contains_key(&name) => continue,
                 Err(reason) => KeptOutput::not_kept(reason),
             };
@@ -135,8 +135,8 @@ impl SharedTensors {
         let new = self.new_tensor(job, how, &elements).map_err(|error| error.to_string())?;
         let (tell, told) = oneshot::channel();
         let (holders, owner) = (Arc::clone(&self.holders), job.owner().to_owned());
-        // The task continues even if the job stops: a tensor and its entry in the registry exist
-        // together or not at all. A tensor without a receiver is deleted.
+        // The task continues even if the job stops, because a tensor and its entry in the registry
+        // must exist together or not at all. A tensor without a receiver is deleted.
         tokio::spawn(async move {
             let held = put::hold(holders.as_ref(), new, elements).await;
             let held = held.map(|held| {

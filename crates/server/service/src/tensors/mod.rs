@@ -1,5 +1,5 @@
-//! Tensors that callers upload and open from other processes. One process per device holds them,
-//! never this one. The main type is [`SharedTensors`].
+//! Tensors that callers upload and open from other processes. For each device, a separate process
+//! holds them. The main type is [`SharedTensors`].
 
 mod content;
 mod keep;
@@ -36,12 +36,12 @@ use warpgauge_shared_tensors::{
 };
 use warpgauge_turns::Pool;
 
-/// File system that is in memory on most machines.
+/// File system that resides in memory on most machines.
 const IN_MEMORY: &str = "/dev/shm";
 
-/// Shared tensors of callers. Each caller sees its own.
+/// Access to shared tensors of callers. A caller sees only its tensors.
 pub trait TensorService: Send + Sync {
-    /// Reads a tensor, and stores it in a holder process.
+    /// Reads a tensor from an upload, and stores it in a holder process.
     fn put_tensor<'a>(
         &'a self,
         upload: TensorUpload,
@@ -71,7 +71,7 @@ pub trait TensorService: Send + Sync {
     /// Returns a handle with which other processes open the tensor, and a lease.
     ///
     /// # Errors
-    /// The errors of [`Self::tensor`]; [`ServiceError::Forbidden`] for a caller without that
+    /// The errors of [`Self::tensor`]; [`ServiceError::Forbidden`] if the caller lacks the
     /// permission.
     fn open_tensor<'a>(
         &'a self,
@@ -106,11 +106,12 @@ pub trait TensorService: Send + Sync {
     ) -> ServiceFuture<'a, LeaseReply>;
 }
 
-/// Prepares the processes that hold shared tensors. The error names what the machine lacks.
+/// Function that prepares the processes that hold shared tensors. Its error names the missing
+/// resource of the machine.
 pub type PrepareHolders = fn(HolderSettings) -> Result<Arc<dyn TensorHolders>, String>;
 
-/// Maximum number of requests whose tensors are copied at once, for all callers. Until the requests
-/// are admitted, their copies take disk space.
+/// Maximum number of requests whose tensors are copied at the same time, for all callers. The
+/// copies take disk space even before the requests are admitted.
 const AT_ONCE: usize = 2;
 
 /// Shared tensors, and copies of them for requests.
@@ -124,15 +125,15 @@ pub(super) struct SharedTensors {
     /// Permits for copying tensors into requests.
     turns: Pool,
     copies: Arc<DeviceCopies>,
-    /// Directory of tensors in host memory. It is dropped after the holders.
+    /// Directory for tensors in host memory. It is dropped after the holders.
     _shared_dir: Option<RunDir>,
 }
 
 impl SharedTensors {
-    /// Prepares holders for the devices of this executor. Their sockets are in `run_dir`.
+    /// Prepares holder processes for the devices of this executor. Their sockets are in `run_dir`.
     ///
     /// # Errors
-    /// A missing part of the machine.
+    /// Describes a missing resource of the machine.
     pub(super) fn new(
         config: &Config,
         role: ProcessRole,
@@ -285,8 +286,8 @@ impl TensorService for SharedTensors {
     }
 }
 
-/// Returns the settings of the processes that hold tensors, and the directory of tensors in host
-/// memory if it is separate from the run directory.
+/// Returns the settings for the processes that hold tensors. Also returns the directory for tensors
+/// in host memory, if it is separate from the run directory.
 fn holder_settings(
     config: &Config,
     role: ProcessRole,
@@ -323,8 +324,8 @@ fn limits(config: &Config) -> RegistryLimits {
     }
 }
 
-/// Creates a private directory in a file system in memory. Returns `None` if the default file
-/// system cannot be used.
+/// Creates a private directory on a file system that resides in memory. Returns `None` if the
+/// default file system cannot be used.
 fn shared_dir(given: &str) -> Result<Option<RunDir>, ServiceError> {
     let parent = match given {
         "" => {
@@ -350,7 +351,7 @@ fn shared_dir(given: &str) -> Result<Option<RunDir>, ServiceError> {
     }
 }
 
-/// Parses the id in a path. An invalid id identifies no tensor.
+/// Parses a tensor's id from a path. If the id is invalid, the tensor does not exist.
 fn parsed(id: &str) -> Result<Uuid, ServiceError> {
     Uuid::try_parse(id).map_err(|_| ServiceError::NoSuchTensor(short(id)))
 }
@@ -397,7 +398,7 @@ fn holder_died(id: &str) -> ServiceError {
     }
 }
 
-/// Converts an error of a holder about a tensor that existed.
+/// Converts a holder's error that concerns an existing tensor.
 fn of_held(id: &str, error: HolderError) -> ServiceError {
     match error {
         HolderError::Died { .. } => holder_died(&short(id)),

@@ -1,5 +1,5 @@
-//! Shared tensors that requests name in place of data. The service copies their content into a
-//! request when it arrives. So a job that waits or is retried keeps this content, even if the
+//! Shared tensors to which requests refer by name. The service copies their content into a request
+//! when the request arrives. So a job that waits or is retried keeps this content, even if the
 //! tensor changes. Some copies stay on the device ([`super::on_device`]).
 
 use std::collections::BTreeMap;
@@ -23,20 +23,23 @@ use warpgauge_shared_tensors::{HeldTensor, TensorHolders};
 use warpgauge_tensor::Blob;
 use warpgauge_turns::PoolPermit;
 
-/// Number of pieces of a tensor in transit from its holder to the disk.
+/// Number of pieces of a tensor that are in memory between its holder and the disk.
 const PIECES: usize = 1;
 
-/// Maximum length of a text in a caller's entry about a tensor, bytes.
+/// Maximum length of a text about a tensor that a caller sends, bytes.
 const MAX_TEXT_BYTES: usize = 256;
 
-/// A permit to copy tensors; `None` for a request that names none.
+/// A permit to copy tensors; `None` for a request that refers to no tensor.
 pub(crate) type CopyTurn = Option<PoolPermit>;
 
 impl SharedTensors {
     /// Returns the request with the content of its named tensors, and the permit that it took.
-    /// `left` is the number of bytes that it may still copy, as for matrices.
+    /// `left` is the number of bytes that may still be copied for the request. Matrices count
+    /// against the same number.
     ///
-    /// # Errors A tensor does not exist, or does not suit the field that names it.
+    /// # Errors
+    ///
+    /// A tensor does not exist, or does not fit the field that refers to it.
     pub(crate) async fn with_tensors<R: NamesTensors + Send>(
         &self,
         mut request: R,
@@ -63,7 +66,7 @@ impl SharedTensors {
         Ok((request, turn))
     }
 
-    /// Returns a sweep with the tensors that its points name.
+    /// Returns a sweep with the content of the tensors to which its points refer.
     pub(crate) async fn sweep_with_tensors(
         &self,
         mut request: SweepRequest,
@@ -95,8 +98,8 @@ impl SharedTensors {
         Ok((request, turn))
     }
 
-    /// Waits for a permit if there are tensors to copy. Commands hold no tensors; the validation of
-    /// the contract rejects the names later.
+    /// Waits for a permit if there are tensors to copy. Commands hold no tensors; if a command's
+    /// contract refers to one, the validation rejects it later.
     async fn copy_turn(&self, names: &TensorNames, owner: &str) -> Result<CopyTurn, ServiceError> {
         if names.is_empty() || matches!(self.role, ProcessRole::Command) {
             return Ok(None);
@@ -111,8 +114,8 @@ impl SharedTensors {
         in_turn(&self.turns, owner).await.map(Some)
     }
 
-    /// Copies a tensor for `places` uses. `stays` is set if the copy may stay on its device. It
-    /// then contains the requirements on that device, and the device of earlier copies.
+    /// Copies a tensor that is used in `places` places. `stays` is set if the copy may stay on its
+    /// device. It then contains the requirements on that device, and the device of earlier copies.
     async fn copied(
         &self,
         id: &str,
@@ -159,8 +162,8 @@ impl SharedTensors {
     }
 }
 
-/// Copies the current elements to a file, and returns their hash. Only some pieces are in memory at
-/// a time.
+/// Copies the current elements to a file, and returns their hash. Only a few pieces are in memory
+/// at the same time.
 async fn copy(
     holders: &dyn TensorHolders,
     held: &HeldTensor,
@@ -197,7 +200,8 @@ async fn copy(
     })
 }
 
-/// Marks the tensors in an incoming request as claims of the caller, and bounds their size.
+/// Marks the tensors in an incoming request as unverified statements of the caller, and limits
+/// their size.
 fn said_by_caller(tensors: &mut [TensorUsed]) -> Result<(), ServiceError> {
     let short = |used: &TensorUsed| {
         let texts = [Some(&used.tensor_id), used.blake3.as_ref(), used.device.as_ref()];
@@ -217,7 +221,7 @@ fn said_by_caller(tensors: &mut [TensorUsed]) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// Adds the path of the field that names the tensor to an error.
+/// Adds to an error the path of the field that refers to the tensor.
 fn named(path: &str, error: ServiceError) -> ServiceError {
     match error {
         error @ (ServiceError::NoSuchTensor(_)

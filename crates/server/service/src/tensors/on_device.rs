@@ -1,9 +1,10 @@
-//! Copies of shared tensors that stay on their device, for requests whose callers wait for the
-//! result.
+//! Copies of shared tensors that stay on their device. They are made for requests whose callers
+//! wait for the result.
 //!
-//! The process that holds such a copy may die, so a job that must survive gets a copy through the
-//! host. Copies also take memory from kernels. So all copies together may take only a share of the
-//! device's memory, and further copies go through the host too. The main type is [`DeviceCopies`].
+//! The process that holds such a copy may die, so a job that must outlive it gets a copy in host
+//! memory. Copies also take memory that kernels need. So all copies together may take only a share
+//! of the device's memory, and additional copies are stored on the host too. The main type is
+//! [`DeviceCopies`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,26 +19,26 @@ use warpgauge_model::{DeviceState, Requirements};
 use warpgauge_shared_tensors::{HeldTensor, NewTensor, TensorHolders, TensorLocation};
 use warpgauge_tensor::{Blob, OnDevice};
 
-/// Divisor of a device's memory; the quotient is the maximum size of all copies together.
+/// Divisor of a device's memory. The quotient is the maximum size of all copies together.
 const SHARE: u64 = 8;
 
-/// Unit of the share of memory, bytes.
+/// Unit in which the memory for copies is counted, bytes.
 const UNIT: u64 = 1 << 20;
 
-/// Minimum size of a tensor that is copied on the device, bytes. For smaller ones the way through
-/// the host takes no longer.
+/// Minimum size of a tensor that is copied on the device, bytes. For smaller tensors, a copy
+/// through the host takes no longer.
 const LEAST_BYTES: u64 = 1 << 20;
 
 /// Whether copies for a request may stay on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Copies {
-    /// The copies must be available whenever and wherever the request runs.
+    /// The copies must be available at any time and in any process that runs the request.
     ThroughHost,
-    /// This process runs the request at once.
+    /// The copies may stay, because this process runs the request at once.
     MayStay,
 }
 
-/// Free units for copies on each device, by ordinal.
+/// Number of free units for copies on each device, by ordinal.
 type CopyRoom = BTreeMap<u32, Arc<Semaphore>>;
 
 /// Makes copies that stay on their device.
@@ -47,11 +48,11 @@ pub(super) struct DeviceCopies {
     room: CopyRoom,
 }
 
-/// Returns the units for copies of each device.
+/// Returns the number of units for copies on each device.
 fn copy_room(devices: &[OfferedDevice]) -> CopyRoom {
     let room = |device: &OfferedDevice| {
         let units = device.info.memory_bytes / SHARE / UNIT;
-        // A semaphore cannot count further.
+        // A semaphore cannot count higher.
         let units = usize::try_from(units)
             .map_or(Semaphore::MAX_PERMITS, |units| units.min(Semaphore::MAX_PERMITS));
         (device.info.ordinal, Arc::new(Semaphore::new(units)))
@@ -60,15 +61,16 @@ fn copy_room(devices: &[OfferedDevice]) -> CopyRoom {
 }
 
 impl DeviceCopies {
-    /// Creates copies on the devices of this executor, each within its share.
+    /// Creates a maker of copies for the devices of this executor. Copies are limited to a share of
+    /// each device's memory.
     pub(super) fn new(holders: Arc<dyn TensorHolders>, executor: Arc<dyn Executor>) -> Self {
         let room = copy_room(&executor.offer().devices);
         Self { holders, executor, room }
     }
 
     /// Copies a tensor on its device, for a request with these requirements. `staying` is the
-    /// ordinal of the device that already has copies for the request, if any. Returns `None` if the
-    /// copy must go through the host.
+    /// ordinal of the device that already contains copies for the request, if any. Returns `None`
+    /// if the copy must go through the host.
     pub(super) async fn copied(
         self: &Arc<Self>,
         held: &HeldTensor,
@@ -86,8 +88,8 @@ impl DeviceCopies {
         let units = held.tensor.place.occupied(held.tensor.bytes).div_ceil(UNIT);
         let room = self.room.get(&ordinal).filter(|_| taken)?;
         let room = Arc::clone(room).try_acquire_many_owned(u32::try_from(units).ok()?).ok()?;
-        // The task continues even if the caller leaves: memory and its entry in the registry exist
-        // together or not at all.
+        // The task continues even if the caller leaves, because the memory and its entry in the
+        // registry must exist together or not at all.
         let (copies, held) = (Arc::clone(self), held.clone());
         let copying = tokio::spawn(async move { copies.copy_beside(&held, ordinal, room).await });
         let copy = copying.await.ok().flatten()?;

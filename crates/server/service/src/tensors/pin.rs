@@ -1,4 +1,4 @@
-//! Leases on tensors that this process itself uses. The main type is [`Pin`].
+//! Leases on tensors that this process uses. The main type is [`Pin`].
 
 use std::sync::Arc;
 

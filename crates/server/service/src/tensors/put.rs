@@ -24,10 +24,11 @@ const MAX_NAME: usize = 255;
 /// Maximum time to live that an upload may request, seconds.
 const MAX_TTL_S: f64 = 31_536_000.0;
 
-/// Suggested wait before a retry if the quota is used up: a caller must delete a tensor first.
+/// Suggested waiting time before a retry if the quota is used up, because a caller must first
+/// delete a tensor.
 const ROOM_RETRY: Duration = Duration::from_secs(60);
 
-/// Settings for holding a tensor.
+/// Settings for storing a tensor.
 #[derive(Debug, Clone, Default)]
 pub struct TensorOptions {
     /// CUDA ordinal; -1 for host memory.
@@ -47,7 +48,7 @@ pub enum TensorSource {
     /// A WAV, `.npy` or `.safetensors` file.
     File {
         file: File,
-        /// Name of the tensor, in a file that contains several.
+        /// Name of the tensor, if the file contains several.
         tensor: Option<String>,
     },
     /// Elements in the request.
@@ -80,8 +81,8 @@ pub(super) async fn put(
     let elements = reading.await.map_err(|error| error::internal("reading a tensor", &error))??;
     let holders = Arc::clone(&tensors.holders);
     let new = new(holders.as_ref(), &caller.owner, &options, &elements)?;
-    // The task continues even if the caller leaves: a tensor and its entry in the registry exist
-    // together or not at all.
+    // The task continues even if the caller leaves, because a tensor and its entry in the registry
+    // must exist together or not at all.
     let holding = tokio::spawn(async move { hold(holders.as_ref(), new, elements).await });
     let held = holding.await.map_err(|error| error::internal("holding a tensor", &error))??;
     let fallback = match (place, options.cuda_device) {
@@ -91,7 +92,7 @@ pub(super) async fn put(
     Ok(views::tensor(&held, &format!("Tensor loaded successfully on {place}{fallback}")))
 }
 
-/// Describes a tensor with these elements for the registry.
+/// Describes a tensor with these elements, for the registry.
 pub(super) fn new(
     holders: &dyn TensorHolders,
     owner: &str,
@@ -122,7 +123,7 @@ pub(super) fn place(
     let devices = holders.devices();
     let wanted = u32::try_from(cuda_device).ok();
     match wanted {
-        // Without any device, only host memory can be meant.
+        // If there is no device, the number can only refer to host memory.
         Some(_) if devices.is_empty() => Ok(TensorLocation::Host),
         Some(ordinal) if devices.contains(&ordinal) => Ok(TensorLocation::Device(ordinal)),
         _ => {
@@ -144,7 +145,7 @@ pub(super) fn time_to_live(seconds: f64) -> Result<Duration, ServiceError> {
     Err(invalid("ttl_s", FailureCode::OutOfRange, text))
 }
 
-/// Returns the last component of a file's path (RFC 7578, 4.2), truncated.
+/// Returns the last component of a file's path (RFC 7578, 4.2), truncated if it is long.
 fn file_name(given: &str) -> Option<String> {
     let last = given.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain = last.chars().filter(|letter| !warpgauge_model::is_hidden(*letter)).take(MAX_NAME);
@@ -180,7 +181,7 @@ fn of_array(
         Some(extents) => extents,
         None => {
             let bytes = data_b64.decoded_len().map_err(|error| malformed(&error))?;
-            // The check of sizes below reports a remainder.
+            // If the size is not a multiple of the element size, a check below reports it.
             vec![bytes.div_ceil(dtype.size() as u64)]
         }
     };
@@ -206,14 +207,14 @@ fn no_file(error: io::Error) -> ServiceError {
     ServiceError::unavailable(format!("cannot write a tensor to a temporary file: {error}"))
 }
 
-/// Reserved memory. Dropping it cancels the reservation unless a tensor uses it.
+/// Reserved memory. Dropping it cancels the reservation, unless a tensor uses the memory.
 pub(super) struct Reserved<'a> {
     holders: &'a dyn TensorHolders,
     pub(super) id: Uuid,
 }
 
 impl<'a> Reserved<'a> {
-    /// Reserves memory for a tensor. It evicts other tensors if the options allow this.
+    /// Reserves memory for a tensor. If the options allow it, other tensors are evicted.
     pub(super) async fn new(holders: &'a dyn TensorHolders, new: NewTensor) -> Result<Self, Quota> {
         let (room, evicted) = holders.registry().reserve(new, Instant::now());
         holders.free(evicted).await;
@@ -223,12 +224,12 @@ impl<'a> Reserved<'a> {
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        // This has no effect on a tensor that is stored already.
+        // This has no effect on a tensor that is already stored.
         self.holders.registry().cancel(self.id);
     }
 }
 
-/// Reserves memory, sends the elements to a holder process, and enters the tensor in the registry.
+/// Reserves memory, sends the elements to a holder process, and adds the tensor to the registry.
 pub(super) async fn hold(
     holders: &dyn TensorHolders,
     new: NewTensor,
@@ -256,7 +257,7 @@ pub(super) async fn hold(
     })
 }
 
-/// Returns the error for a tensor that cannot be held. No part of the tensor is kept.
+/// Returns the error for a tensor that cannot be stored. No part of the tensor remains.
 fn not_held(error: HolderError) -> ServiceError {
     ServiceError::unavailable(format!("{error}; nothing was stored; send it again"))
 }

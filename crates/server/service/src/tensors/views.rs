@@ -92,7 +92,7 @@ pub(super) fn device_uuid(executor: &dyn Executor, place: TensorLocation) -> Opt
 fn torch_name(dtype: Dtype) -> String {
     match dtype {
         Dtype::Float8E4m3 => "torch.float8_e4m3fn".to_owned(),
-        // PyTorch has no four-bit integers, and receives their bytes.
+        // PyTorch has no four-bit integer types, so these elements are passed as bytes.
         Dtype::Int4x2 | Dtype::Uint4x2 => "torch.uint8".to_owned(),
         other => format!("torch.{other}"),
     }

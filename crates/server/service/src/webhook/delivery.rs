@@ -1,4 +1,4 @@
-//! Delivers webhooks that are due while the service runs. The main type is [`WebhookDelivery`].
+//! Delivers due webhooks while the service runs. The main type is [`WebhookDelivery`].
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -12,24 +12,24 @@ use super::schedule::delay;
 use warpgauge_store::{Delivery, DeliveryOutcome, Store, StoreError, Visibility};
 use warpgauge_telemetry::telemetry;
 
-/// Maximum number of concurrent attempts; each blocks a thread for at most ten seconds.
+/// Maximum number of concurrent attempts. Each attempt blocks a thread for at most ten seconds.
 const AT_ONCE: usize = 4;
 
-/// Maximum time between two polls of the store: webhooks that another process enters do not wake
+/// Maximum time between two polls of the store. Webhooks that another process stores do not wake
 /// this task.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// Pause after an error of the store, or while another process takes the webhooks that are due.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The task that delivers webhooks. Dropping it stops the task. Undelivered webhooks are due at the
-/// next start.
+/// The task that delivers webhooks. Dropping it stops the task. Webhooks that were not delivered
+/// are due at the next start.
 pub struct WebhookDelivery {
     _task: JoinSet<()>,
 }
 
 impl WebhookDelivery {
-    /// Starts the task. It must be called inside a runtime.
+    /// Starts the task. It must be called inside an async runtime.
     pub fn start(store: Store, policy: WebhookPolicy) -> Self {
         let mut task = JoinSet::new();
         task.spawn(run(store, Arc::new(policy), LONGEST));
@@ -53,7 +53,7 @@ async fn run(store: Store, policy: Arc<WebhookPolicy>, longest: Duration) {
                 PAUSE
             }
         };
-        // If all attempts are busy, the next poll follows the end of one of them.
+        // If all attempts are in progress, the next poll follows the end of one of them.
         let free = attempts.len() < AT_ONCE;
         tokio::select! {
             Some(ended) = attempts.join_next() => {
@@ -67,8 +67,8 @@ async fn run(store: Store, policy: Arc<WebhookPolicy>, longest: Duration) {
     }
 }
 
-/// Takes at most `free` webhooks that are due. Also returns the time until the next poll, unless
-/// the task is woken earlier.
+/// Takes at most `free` due webhooks. Also returns the time until the next poll, unless the task is
+/// woken earlier.
 async fn due(
     store: &Store,
     free: usize,
@@ -80,7 +80,7 @@ async fn due(
         return Ok((Vec::new(), next));
     }
     let found = store.deliveries().take_due(free).await?;
-    // More webhooks may be due after the taken ones.
+    // More webhooks than those taken may be due.
     let pause = if found.is_empty() { PAUSE } else { Duration::ZERO };
     Ok((found, pause))
 }
@@ -112,7 +112,7 @@ async fn attempt(store: Store, policy: Arc<WebhookPolicy>, delivery: Delivery) {
     };
     telemetry().delivered(counted);
     settle(store.deliveries().settle(job, settled).await);
-    // The log message follows the write.
+    // The log message is written after the result is stored.
     match (outcome, retry) {
         (Err(reason), Some(wait)) => {
             tracing::info!(%job, attempt, %reason, ?wait, "a webhook is retried");

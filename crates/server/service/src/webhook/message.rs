@@ -1,4 +1,4 @@
-//! Body of the messages to webhook receivers.
+//! Body of the messages that webhook receivers get.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub struct WebhookMessage {
     pub links: WebhookLinks,
 }
 
-/// Paths on the sending server.
+/// Paths on the server that sends the message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WebhookLinks {
     /// Path of the job with its report.
@@ -30,7 +30,7 @@ pub struct WebhookLinks {
 }
 
 impl WebhookMessage {
-    /// Returns the message for a job that has ended.
+    /// Returns the message about a job that has ended.
     pub fn ended(job_id: &str, state: JobState, finished_at: f64) -> Self {
         let status = match state {
             JobState::Completed => ResponseStatus::Success,

@@ -2,7 +2,7 @@
 //!
 //! `policy` decides which URLs may be called. `signature` lets receivers verify the sender.
 //! `schedule` computes the times of retries. `post` makes one attempt, and `delivery` processes the
-//! queue. Undelivered messages are in the store and survive the process. A receiver gets each
+//! queue. Undelivered messages are in the store and outlive the process. A receiver gets each
 //! message at least once, unless all attempts fail.
 
 mod delivery;

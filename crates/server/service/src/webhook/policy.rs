@@ -23,13 +23,13 @@ pub enum WebhookRefusal {
          [\"ci.example.org\"]"
     )]
     Off,
-    /// There is no secret to sign with.
+    /// No secret for signing messages is set.
     #[error(
         "webhooks cannot be signed: the operator must set server.webhook_secret \
          (WARPGAUGE_WEBHOOK_SECRET)"
     )]
     NoSecret,
-    /// The text is not a URL, or its kind is not allowed.
+    /// The text is not a URL, or URLs of this kind are not allowed.
     #[error(
         "not a valid webhook URL; expected http:// or https:// with a host, without a user, in \
          at most {MAX_URL} bytes"
@@ -74,7 +74,7 @@ impl WebhookPolicy {
         let (Some(authority), Some(host)) = (uri.authority(), uri.host()) else {
             return Err(WebhookRefusal::Url);
         };
-        // A user name could look like the host in a log, and an invalid port would be dropped
+        // In a log, a user name could look like the host, and an invalid port would be dropped
         // silently.
         let port = match authority.as_str().strip_prefix(host) {
             Some("") => None,

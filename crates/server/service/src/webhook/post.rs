@@ -1,4 +1,4 @@
-//! One attempt to deliver a message.
+//! One attempt to deliver a webhook message.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use ureq::http::Uri;
 use super::policy::WebhookRefusal;
 use super::signature::{SIGNATURE_HEADER, signature};
 
-/// Timeout from the name look-up to the end of the response.
+/// Time limit for an attempt, from the name look-up to the end of the response.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum number of bytes of a response that are read; its content is ignored.
+/// Maximum number of bytes of a response that are read. The content is ignored.
 const MAX_ANSWER_BYTES: u64 = 4 << 10;
 
 /// Reasons why an attempt failed.
@@ -50,7 +50,7 @@ pub(super) fn post(url: &str, secret: &str, unix_s: u64, body: &[u8]) -> Result<
         .send(body)
         .map_err(Box::new)?;
     let status = response.status().as_u16();
-    // The body is read so that the connection closes in order. An error here has no effect.
+    // The body is read so that the connection closes properly. An error here has no effect.
     let _ = response.into_body().into_with_config().limit(MAX_ANSWER_BYTES).read_to_vec();
     if (200..300).contains(&status) { Ok(()) } else { Err(Failed::Status(status)) }
 }

@@ -1,14 +1,14 @@
-//! Times of retries.
+//! Times at which failed deliveries are retried.
 
 use std::time::Duration;
 
-/// Maximum number of attempts per message; the last is about two hours after the first.
+/// Maximum number of attempts for one message. The last is about two hours after the first.
 pub const MAX_ATTEMPTS: u32 = 10;
 
-/// Wait after the first attempt. Each further wait is three times as long, up to [`LONGEST`].
+/// Wait after the first attempt. Each later wait is three times as long, up to [`LONGEST`].
 const FIRST: Duration = Duration::from_secs(1);
 
-/// Maximum wait between attempts, before the variation by job.
+/// Maximum wait between attempts, before it is varied by job.
 const LONGEST: Duration = Duration::from_secs(3_600);
 
 /// Returns the wait after the attempt with this number, counted from 1; `None` after the last. The

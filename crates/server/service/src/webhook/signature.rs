@@ -5,7 +5,7 @@ use std::fmt::Write;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-/// Name of the header.
+/// Name of the header that contains the signature.
 pub const SIGNATURE_HEADER: &str = "X-Warpgauge-Signature";
 
 /// Returns the header's value: `t=<unix seconds>,v1=<hex of HMAC-SHA256(secret, "<t>.<body>")>`.

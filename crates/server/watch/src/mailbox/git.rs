@@ -1,5 +1,5 @@
-//! A branch of a repository, read and written by the git program without a working tree. Nothing is
-//! ever checked out, so no filter, hook, attribute, submodule or link of the repository takes
+//! A branch of a repository. The git program reads and writes it without a working tree. Nothing is
+//! ever checked out, so no filter, hook, attribute, submodule or link in the repository takes
 //! effect. The main type is [`Branch`].
 
 use std::ffi::OsString;
@@ -13,8 +13,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Environment variables that git inherits, to find its helpers and for the user's access to the
-/// remote.
+/// Environment variables that git inherits. It needs them to find its helper programs and to access
+/// the remote as the user.
 const INHERITED: [&str; 16] = [
     "PATH",
     "HOME",
@@ -34,7 +34,7 @@ const INHERITED: [&str; 16] = [
     "TMPDIR",
 ];
 
-/// Settings that no configuration can override.
+/// Settings that take precedence over any git configuration.
 const SETTINGS: [&str; 12] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -50,7 +50,7 @@ const SETTINGS: [&str; 12] = [
     "gc.autoDetach=false",
 ];
 
-/// Timeout of one command. A large repository may be fetched over a slow connection.
+/// Time limit for one git command. A large repository may be fetched over a slow connection.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// Maximum size of a command's output, bytes.
@@ -65,17 +65,17 @@ pub enum GitError {
     /// Git is not installed.
     #[error("git could not be started: install it, or add it to PATH")]
     Start(#[source] std::io::Error),
-    /// The command timed out.
+    /// The command exceeded its time limit.
     #[error("`git {command}` did not end within {} s", LIMIT.as_secs())]
     Late { command: String },
-    /// The command's output is too large.
+    /// The command printed too much output.
     #[error("`git {command}` printed more than {MAX_OUTPUT} bytes")]
     TooMuch { command: String },
     /// The command failed.
     #[error("`git {command}` failed: {message}")]
     Failed {
         command: String,
-        /// Error output of the command.
+        /// What the command printed to standard error.
         message: String,
     },
     /// The text is not the URL of a repository.
@@ -95,10 +95,10 @@ pub(crate) struct Blob {
     pub name: String,
 }
 
-/// A change of one file: its path, and its new content, or `None` for a removal.
+/// A change to one file: its path and its new content. `None` removes the file.
 pub(crate) type Change = (String, Option<Vec<u8>>);
 
-/// A branch of a remote repository, and a local store of its objects.
+/// A branch of a remote repository, with a local store for its objects.
 #[derive(Debug)]
 pub(crate) struct Branch {
     store: PathBuf,
@@ -120,7 +120,8 @@ impl Branch {
         {
             return Err(GitError::Branch(name.to_owned()));
         }
-        // A URL may contain a password, so it is written to the file instead of a command line.
+        // A URL may contain a password, so it is written to the configuration file, not to a
+        // command line.
         let config = this.store.join("config");
         let own = format!(
             "[core]\n\trepositoryformatversion = 0\n\tbare = true\n[remote \"origin\"]\n\turl = \"{}\"\n",
@@ -186,7 +187,7 @@ impl Branch {
             .process_group(0);
         let mut child = process.spawn().map_err(GitError::Start)?;
         let outcome = converse(&mut child, input);
-        // The whole process group is killed if git does not end in time.
+        // If git does not end in time, its whole process group is killed.
         if outcome.is_none() {
             let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
         }
@@ -213,7 +214,7 @@ impl Branch {
         format!("refs/remotes/origin/{}", self.name)
     }
 
-    /// Fetches the branch even if its history was rewritten. Returns its commit, or `None` if the
+    /// Fetches the branch, even if its history was rewritten. Returns its commit; `None` if the
     /// branch does not exist.
     pub(crate) fn fetch(&self) -> Result<Option<String>, GitError> {
         let from = format!("+refs/heads/{}:{}", self.name, self.kept());
@@ -271,8 +272,8 @@ impl Branch {
         self.run(self.inside(&["cat-file", "blob", &blob.object]), b"")
     }
 
-    /// Commits changes on top of `commit`, and pushes. The push fails if another process has pushed
-    /// in the meantime.
+    /// Creates a commit with these changes on top of `commit`, and pushes it. The push fails if
+    /// another process has pushed in the meantime.
     pub(crate) fn push(
         &self,
         commit: Option<&str>,
@@ -311,7 +312,7 @@ impl Branch {
     }
 }
 
-/// Writes a process's input and reads its output. Returns `None` if this does not end in time.
+/// Writes the input of a process and reads its output. Returns `None` if this takes too long.
 fn converse(child: &mut Child, input: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let (sender, received) = mpsc::channel();
     let streams: [Option<Box<dyn Read + Send>>; 2] = [
@@ -323,7 +324,8 @@ fn converse(child: &mut Child, input: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
             if let Some(stream) = stream {
-                // A read error ends the output. Output beyond the limit closes the pipe.
+                // A read error counts as the end of the output. If there is more output than the
+                // limit, the pipe is closed.
                 let _ = stream.take(MAX_OUTPUT + 1).read_to_end(&mut bytes);
             }
             let _ = sender.send((which, bytes));
@@ -332,7 +334,7 @@ fn converse(child: &mut Child, input: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     if let Some(mut stdin) = child.stdin.take() {
         let input = input.to_vec();
         std::thread::spawn(move || {
-            // The process may not read all of its input.
+            // The process may end before it has read all of its input.
             let _ = stdin.write_all(&input);
         });
     }

@@ -1,10 +1,10 @@
-//! A folder in a git repository: a branch with `kernels/` and `results/`.
+//! A mailbox: a branch of a git repository that contains `kernels/` and `results/`.
 //!
 //! [`serve`] fetches the branch and evaluates its kernels in a local folder, each once even if the
 //! process is killed. It pushes results and removals in one commit. It publishes a result only
-//! while the branch contains the unchanged kernel, because otherwise no sender waits for it. So
-//! after a failed push, a rewritten history or a kill, repeating the same steps leads to the same
-//! state. [`send`] submits a kernel.
+//! while the branch contains the unchanged kernel, because otherwise no sender waits for the
+//! result. So after a failed push, a rewritten history or a kill, repeating the same steps leads to
+//! the same state. [`send`] submits a kernel.
 
 mod git;
 mod sender;
@@ -29,11 +29,11 @@ use crate::outcome::{KernelFileId, KernelResult};
 use crate::watcher::{WatchEvent, WatchOptions, WatchStop, watch};
 use warpgauge_contract::CodeForm;
 
-/// Maximum number of kernels that one commit answers, so that the first sender does not wait for
-/// many others.
+/// Maximum number of kernels whose results one commit contains, so that the first sender does not
+/// wait for many others.
 const BATCH: usize = 16;
 
-/// Maximum pause after a failure.
+/// Maximum pause between retries after a failure.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Reason why a mailbox cannot be served, or a kernel cannot be sent.
@@ -57,7 +57,7 @@ pub enum MailboxError {
 /// Address of a mailbox.
 #[derive(Debug, Clone)]
 pub struct MailboxAddress<'a> {
-    /// URL of the repository, as git accepts it.
+    /// URL of the repository, in any form that git accepts.
     pub url: &'a str,
     pub branch: &'a str,
     /// Directory in the repository that contains `kernels/` and `results/`; `None` means its root.
@@ -73,12 +73,12 @@ impl MailboxAddress<'_> {
     }
 }
 
-/// A result in the folder that is not published yet.
+/// A result that is in the folder and not published yet.
 struct Waiting {
     /// Name of the result's file.
     name: String,
     content: Vec<u8>,
-    /// blake3 of the result's kernel; empty if the kernel was not read.
+    /// blake3 hash of the kernel that the result belongs to; empty if the kernel was not read.
     hash: String,
 }
 
@@ -91,7 +91,7 @@ struct Ready {
 }
 
 /// Serves a mailbox until it is stopped or, with [`WatchOptions::once`], until the mailbox is
-/// empty. Failures of the remote are reported through `told`, and retried.
+/// empty. Failures of the remote repository are passed to `told`, and retried.
 ///
 /// # Errors
 /// Another process on this machine serves the mailbox, or an operation on the local directory
@@ -152,7 +152,7 @@ struct Mailbox<'m> {
     spool: &'m Folder,
     branch: &'m Branch,
     address: &'m MailboxAddress<'m>,
-    /// Whether the missing branch was reported.
+    /// Whether the missing branch has been reported.
     absence_told: Cell<bool>,
     options: &'m WatchOptions,
     evaluator: &'m dyn Evaluator,
@@ -161,7 +161,7 @@ struct Mailbox<'m> {
 }
 
 impl Mailbox<'_> {
-    /// Fetches, evaluates and publishes once. Returns whether there were kernels.
+    /// Performs one cycle: fetches, evaluates and publishes. Returns whether there were kernels.
     fn turn(&self) -> Result<bool, MailboxError> {
         let Some(commit) = self.branch.fetch()? else {
             if !self.absence_told.replace(true) {
@@ -182,7 +182,8 @@ impl Mailbox<'_> {
             }
         }
         if kernels.clone().next().is_none() {
-            // These results belong to withdrawn kernels, or were published before a process ended.
+            // These results belong to kernels that were withdrawn, or were published before a
+            // process ended.
             self.clear(&|_| true)?;
             return Ok(false);
         }
@@ -198,7 +199,7 @@ impl Mailbox<'_> {
         Ok(true)
     }
 
-    /// Copies a kernel with its contract into the folder, unless its result exists.
+    /// Copies a kernel with its contract to the folder, unless its result already exists.
     fn deliver(&self, kernel: &Blob, files: &[Blob]) -> Result<Result<(), Ready>, MailboxError> {
         let limit = match kernel_type(&kernel.name) {
             Some(kind) if kind.code_form() == CodeForm::Binary => MAX_BINARY_BYTES,
@@ -238,7 +239,8 @@ impl Mailbox<'_> {
         Ok(Ok(()))
     }
 
-    /// Writes a file into the folder, unless it already exists, because it may be under evaluation.
+    /// Writes a file to the folder. An existing file is not replaced, because it may be in
+    /// evaluation.
     fn put(&self, name: &str, content: &[u8]) -> Result<(), MailboxError> {
         let path = self.spool.kernels().join(name);
         if fs::read(&path).is_ok_and(|there| there == content) {
@@ -247,7 +249,7 @@ impl Mailbox<'_> {
         Ok(write_whole(&self.spool.own("ready", "letter"), &path, content, false)?)
     }
 
-    /// Returns the results in the folder, by kernel file.
+    /// Returns the results in the folder, by the name of the kernel file.
     fn results(&self) -> Result<BTreeMap<String, Waiting>, MailboxError> {
         #[derive(serde::Deserialize)]
         struct About {
@@ -268,7 +270,7 @@ impl Mailbox<'_> {
         Ok(found)
     }
 
-    /// Pushes one commit with results and removals, on top of the current state of the branch.
+    /// Pushes one commit with results and removals on top of the current state of the branch.
     fn publish(&self, refused: Vec<Ready>) -> Result<(), MailboxError> {
         let mut pause = Duration::from_millis(100);
         loop {
@@ -294,8 +296,8 @@ impl Mailbox<'_> {
                     let published = |name: &str| ready.iter().any(|ready| ready.name == name);
                     return self.clear(&published);
                 }
-                // Other processes push too. If the next fetch shows the same commit, the push
-                // failed for another reason and is not retried.
+                // Other processes push too. If the next fetch returns the same commit, the push
+                // failed for another reason, and is not retried.
                 Err(error) => {
                     if self.branch.fetch()?.as_ref() == Some(&commit) || self.stop.wait(pause) {
                         return Err(error.into());
@@ -306,7 +308,7 @@ impl Mailbox<'_> {
         }
     }
 
-    /// Returns the results whose kernels are unchanged in the branch.
+    /// Returns the results whose kernels have not changed in the branch.
     fn ready(&self, files: &[Blob], refused: &[Ready]) -> Result<Vec<Ready>, MailboxError> {
         let mut results = self.results()?;
         let mut ready = Vec::new();
@@ -316,8 +318,7 @@ impl Mailbox<'_> {
                 ready.push(Ready { kernel: kernel.clone(), name, content });
             } else if let Some(Waiting { name, content, hash }) = results.remove(&kernel.name) {
                 let now = blake3::hash(&self.branch.content(kernel)?);
-                // A result without a hash belongs to a kernel that the watcher rejected without
-                // reading it.
+                // If a result has no hash, the watcher rejected its kernel without reading it.
                 if hash.is_empty() || now.to_hex().as_str() == hash {
                     ready.push(Ready { kernel: kernel.clone(), name, content });
                 }
@@ -342,7 +343,7 @@ fn is_kernel(blob: &Blob) -> bool {
     kernel_type(&blob.name).is_some() && blob.mode != "040000" && !blob.name.contains('/')
 }
 
-/// Returns the contracts beside a kernel.
+/// Returns the contract files next to a kernel.
 fn contracts<'f>(kernel: &'f Blob, files: &'f [Blob]) -> impl Iterator<Item = &'f Blob> {
     let stem = kernel.name.rsplit_once('.').map_or(kernel.name.as_str(), |(stem, _)| stem);
     files.iter().filter(move |blob| {

@@ -8,19 +8,19 @@ use super::git::{Branch, Change, GitError};
 use super::{MailboxAddress, MailboxError};
 use crate::watcher::WatchStop;
 
-/// First and maximum pause between attempts to push, and between polls for the result.
+/// First pause between attempts to push, and between polls for the result.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Maximum number of attempts to push to a branch that others keep changing.
+/// Maximum number of attempts to push to a branch that other processes keep changing.
 const MAX_PUSHES: u32 = 20;
 
 /// A kernel to send.
 #[derive(Debug, Clone)]
 pub struct MailboxMessage {
-    /// Unique name in the branch, without extension.
+    /// Name that is unique in the branch, without extension.
     pub stem: String,
-    /// Extensions and contents of the files: the contract, if any, and the kernel.
+    /// Extensions and contents of the files to send: the contract, if any, and the kernel.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
@@ -41,11 +41,11 @@ pub fn send(
     });
     put_on_top(&branch, &put.collect::<Vec<_>>(), &format!("evaluate {}", letter.stem), stop)?;
     sent();
-    // The watcher decides which of these names a result has.
+    // The watcher decides which of these names the result gets.
     let names = ["", "_result"].map(|suffix| format!("{}{suffix}.json", letter.stem));
     let (until, mut pause) = (Instant::now() + patience, FIRST_PAUSE);
     let (name, result) = loop {
-        // The remote may be unreachable for a while.
+        // The remote repository may be unreachable for a while.
         let found = branch.fetch().and_then(|commit| match commit {
             Some(commit) => {
                 let files = branch.files(&commit, &address.path("results"))?;
@@ -93,7 +93,7 @@ fn put_on_top(
         let commit = branch.fetch()?;
         let Err(error) = branch.push(commit.as_deref(), changes, message) else { return Ok(()) };
         pushes += 1;
-        // If the branch has not changed, a retry would fail too.
+        // If the branch has not changed, a retry would fail as well.
         if pushes >= MAX_PUSHES || branch.fetch()? == commit {
             return Err(error.into());
         }
