@@ -1,8 +1,8 @@
-//! Exit codes of the program. [`Exit`] lists the codes of all commands except the gate,
-//! [`GateExit`] those of the gate; `docs/cli.md` contains the table.
+//! Exit codes of the program. [`Exit`] contains the codes of all commands except the gate, and
+//! [`GateExit`] contains the codes of the gate. `docs/cli.md` contains the table.
 //!
-//! The codes are stable: scripts and continuous integration rely on them. A mistake of the caller,
-//! a problem of the environment and a bug in warpgauge have different codes.
+//! The codes are stable, because scripts and continuous integration rely on them. A mistake of the
+//! caller, a problem of the environment and a bug in warpgauge have different codes.
 
 use std::process::ExitCode;
 
@@ -29,9 +29,9 @@ pub enum Exit {
     NotCompiled = 3,
     /// The kernel produced a wrong result, crashed, hung, or ran out of memory.
     KernelFailed = 4,
-    /// The service is full or shuts down. The same command may succeed later.
+    /// The service is full or is shutting down. The same command may succeed later.
     Busy = 5,
-    /// The kernel passes, but a useless one would pass too.
+    /// The kernel passes, but a useless kernel would pass too.
     Weak = 6,
     /// A bug in warpgauge.
     Internal = 70,
@@ -87,8 +87,9 @@ impl Exit {
         }
     }
 
-    /// Returns the code of the first candidate that did not succeed, otherwise success. The speed
-    /// of the kernels does not count. A broken reference is a mistake in the contract.
+    /// Returns the code of the first candidate that did not succeed; if there is none, returns
+    /// success. The speed of the kernels does not matter. A broken reference is a mistake in the
+    /// contract.
     pub fn of_comparison(response: &CompareResponse) -> Exit {
         if matches!(
             response.reference.kernel_verdict(),
@@ -98,8 +99,8 @@ impl Exit {
         }
         let of_candidate =
             |candidate: &CandidateReport| match Exit::of_report(&candidate.evaluation) {
-                // The candidate is correct by itself. Only on the emulated device may a comparison
-                // be absent.
+                // The outputs of the candidate are correct. Only on the emulated device may the
+                // comparison be absent.
                 Exit::Success
                     if candidate.comparison.is_none()
                         && response
@@ -130,7 +131,7 @@ impl Exit {
     /// Returns the code for an error of the service in this process.
     pub fn of_service_error(error: &ServiceError) -> Exit {
         match error {
-            // A missing part of this machine is not a mistake in the contract.
+            // A missing component of this machine is not a mistake in the contract.
             ServiceError::Exec(ExecError::Invalid(problems)) if are_unmet(problems) => {
                 Exit::Environment
             }
@@ -203,20 +204,21 @@ pub(crate) fn are_unmet(problems: &[Problem]) -> bool {
     !problems.is_empty() && problems.iter().all(is_unmet)
 }
 
-/// Returns the same as [`are_unmet`], for the codes that a server returned.
+/// Works like [`are_unmet`], for the codes that a server returned.
 fn lacks(codes: &[String]) -> bool {
     let unmet = FailureCode::UnmetRequirements.to_string();
     !codes.is_empty() && codes.iter().all(|code| *code == unmet)
 }
 
-/// Outcome of `warpgauge gate`. Its codes are those of a test, and differ from those of other
+/// Outcome of `warpgauge gate`. Its exit codes are those of a test, and differ from those of other
 /// commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum GateExit {
     /// No case fails the suite.
     Pass = 0,
-    /// The gate could not decide: usage, suite, baseline, device, server, or a missing case.
+    /// The gate could not decide, because of the command line, the suite, the baseline, the device,
+    /// the server, or a missing case.
     ToolError = 1,
     /// A case became slower.
     Regression = 2,
@@ -256,7 +258,7 @@ impl GateExit {
         }
     }
 
-    /// Returns the code of a run without a verdict. An error is never a regression.
+    /// Returns the exit code for a run without a verdict. An error is never a regression.
     pub fn of_error(exit: Exit) -> Self {
         match exit {
             Exit::Internal => Self::Internal,

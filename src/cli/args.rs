@@ -1,4 +1,4 @@
-//! Types into which clap parses the command line; [`Cli`] is the root.
+//! Types into which clap parses the command line. [`Cli`] is the root.
 
 use std::path::PathBuf;
 
@@ -524,20 +524,20 @@ fn after_help() -> String {
     text
 }
 
-/// Helpers for tests of several commands.
+/// Helper functions for the tests of several commands.
 #[cfg(test)]
 pub(super) mod testing {
     use serde_json::{Map, Value};
 
     use super::{Cli, Command, Parser};
 
-    /// Parses these arguments, without the program's name, as a command.
+    /// Parses these arguments as a command. They do not include the name of the program.
     pub(in super::super) fn command<A: AsRef<str>>(arguments: &[A]) -> Command {
         let arguments = arguments.iter().map(AsRef::as_ref);
         Cli::parse_from(std::iter::once("warpgauge").chain(arguments)).command
     }
 
-    /// Returns the contract after `apply` has put flags into its fields.
+    /// Returns the contract after `apply` has applied flags to its fields.
     pub(in super::super) fn with_flags(
         contract: Value,
         apply: impl FnOnce(&mut Map<String, Value>),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{CliError, expect};
 use warpgauge_code::infer::Wishes;
 
-/// Maximum number of values of one `--set`.
+/// Maximum number of values that one `--set` may list.
 const MAX_VALUES: usize = 64;
 
 /// Flags that complete or change the contract of a kernel.
@@ -24,7 +24,7 @@ pub(super) struct KernelFlags {
 }
 
 impl KernelFlags {
-    /// Returns the values that the inference of a contract must use. Each number must have one
+    /// Returns the values that a contract's inference must use. Each number must have exactly one
     /// value.
     pub(super) fn wishes(&self) -> Wishes {
         self.assume.single_wishes(self.kernel_name.as_deref())
@@ -41,7 +41,7 @@ impl KernelFlags {
         self.apply_others(fields)
     }
 
-    /// Applies the flags to a contract, except those that set numbers and the launch.
+    /// Applies to a contract the flags that set neither numbers nor the launch.
     pub(super) fn apply_others(&self, fields: &mut Map<String, Value>) -> Result<(), CliError> {
         if let Some(name) = &self.kernel_name
             && let Some(Value::Object(kernel)) = fields.get_mut("kernel")
@@ -58,7 +58,7 @@ impl KernelFlags {
     }
 }
 
-/// Flags that set numbers and the launch of a contract.
+/// Flags that set the numbers and the launch in a contract.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(super) struct Assume {
     /// Value of a numeric argument of the kernel (may be repeated)
@@ -72,7 +72,7 @@ pub(super) struct Assume {
     pub block: Option<Extents>,
 }
 
-/// A number of a contract, with one value or several.
+/// A number in a contract, with one value or several.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Setting {
     pub name: String,
@@ -109,7 +109,7 @@ fn setting(text: &str) -> Result<Setting, String> {
             && text.starts_with(|first: char| !first.is_ascii_digit())
     };
     if !is_name(name) {
-        return Err(format!("`{name}` is not a valid name of an argument"));
+        return Err(format!("`{name}` is not a valid argument name"));
     }
     let values =
         values.split(',').map(|value| number(value.trim())).collect::<Result<Vec<_>, _>>()?;
@@ -137,7 +137,7 @@ fn block(text: &str) -> Result<Extents, String> {
     extents(text, false)
 }
 
-/// Reads one to three extents, separated by commas outside of parentheses.
+/// Reads one to three extents, separated by commas outside parentheses.
 fn extents(text: &str, takes_expressions: bool) -> Result<Extents, String> {
     let (mut parts, mut from, mut depth) = (Vec::new(), 0, 0_i32);
     for (at, one) in text.char_indices() {
@@ -168,8 +168,8 @@ fn extents(text: &str, takes_expressions: bool) -> Result<Extents, String> {
 }
 
 impl Assume {
-    /// Returns the values that the inference of a contract must use. `pick` chooses a value for
-    /// each number that has several.
+    /// Returns the values that a contract's inference must use. If a number has several values,
+    /// `pick` chooses one of them.
     pub(super) fn wishes(&self, kernel: Option<&str>, pick: impl Fn(&Setting) -> Value) -> Wishes {
         let values = self.set.iter().filter_map(|setting| {
             let value = pick(setting);
@@ -183,14 +183,14 @@ impl Assume {
         }
     }
 
-    /// Returns the values that the inference of a contract must use. Each number must have one
+    /// Returns the values that a contract's inference must use. Each number must have exactly one
     /// value.
     pub(super) fn single_wishes(&self, kernel: Option<&str>) -> Wishes {
         self.wishes(kernel, |setting| setting.values[0].clone())
     }
 
-    /// Applies the values and the launch to the kernel at `field` of a contract. Several values for
-    /// a number are an error.
+    /// Applies the values and the launch to the kernel in `field` of a contract. It is an error if
+    /// a number has several values.
     pub(super) fn apply(
         &self,
         fields: &mut Map<String, Value>,
@@ -205,8 +205,8 @@ impl Assume {
         self.put(fields, field, |setting| setting.values[0].clone())
     }
 
-    /// Applies the launch, and the value that `pick` returns for each number, to the kernel at
-    /// `field`.
+    /// Applies the launch to the kernel in `field`, and sets each number to the value that `pick`
+    /// returns.
     pub(super) fn put(
         &self,
         fields: &mut Map<String, Value>,
@@ -253,7 +253,7 @@ impl Assume {
     }
 }
 
-/// Sets the argument of this name, which must be a number.
+/// Sets the argument with this name. The argument must be a number.
 fn put_number(args: &mut [Value], setting: &Setting, value: Value) -> Result<(), CliError> {
     let name = &setting.name;
     let is_number =

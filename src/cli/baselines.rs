@@ -13,7 +13,7 @@ use warpgauge_api::{BaselineRemoved, Baselines};
 use warpgauge_config::Config;
 use warpgauge_gate::{BaselineCase, BaselineSummary, NewBaseline, check_baseline_name};
 
-/// How long a command waits for a server that is full or restarting, seconds.
+/// Time for which a command retries while the server is full or restarting, seconds.
 const PATIENCE_S: f64 = 120.0;
 
 #[derive(Debug, Subcommand)]
@@ -151,7 +151,7 @@ fn delete(args: &NameArgs, config: &Config, terminal: Terminal) -> Result<(), Cl
     }
 }
 
-/// Prints the stored baseline.
+/// Prints a baseline after it was stored.
 fn kept(
     how: &str,
     summary: &BaselineSummary,

@@ -1,4 +1,4 @@
-//! Hidden subcommands, with which the service starts this program as a child process.
+//! Hidden subcommands. The service uses them to start this program as a child process.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -7,14 +7,14 @@ use warpgauge_sandbox::enforcement;
 use warpgauge_sandbox::own_root;
 use warpgauge_sandbox::privileges::{self, KeptCapabilities};
 
-/// First argument of a device worker.
+/// First argument of a device worker process.
 const WORKER: &str = "__worker";
 
-/// First argument of a compile child.
+/// First argument of a compile process.
 const COMPILE: &str = "__compile";
 
-/// Runs a child if the first argument names one. Children skip the command-line parser, because
-/// every evaluation waits for their start.
+/// Runs as a child process if the first argument is a hidden subcommand. Children skip the
+/// command-line parser, because every evaluation waits until they have started.
 pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
     let child = args.get(1)?.to_str()?;
     let score = match child {
@@ -29,10 +29,11 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
         _ => return None,
     };
     if child == COMPILE {
-        // Compilers of one caller must not slow another caller's kernels on the CPU.
+        // Compilations of one caller must not slow down another caller's kernels on the CPU.
         enforcement::yield_to_others();
     }
-    // The order matters: without capabilities the child of a root server cannot lower its score.
+    // The order matters: once a child of a root server has dropped its capabilities, it can no
+    // longer lower its score.
     enforcement::end_before_others(score);
     let begun = may_hide(child).then(own_root::begin);
     let keep =
@@ -70,7 +71,7 @@ fn may_hide(child: &str) -> bool {
     hidden.contains(&child)
 }
 
-/// Returns which capabilities of a root server a child keeps.
+/// Returns the capabilities that a child of a root server keeps.
 fn kept(child: &str, args: &[OsString]) -> KeptCapabilities {
     // The worker reads counters itself, or runs inside a tool that may read them.
     let reads = ["--counters", "--socket"];

@@ -81,13 +81,13 @@ fn request(args: &CompileArgs, limit: u64) -> Result<CompileRequest, CliError> {
     Ok(CompileRequest { kernel, arch: args.arch.clone(), return_image: args.output.is_some() })
 }
 
-/// A contract of which only the kernel is read.
+/// A contract from which only the kernel is read.
 #[derive(serde::Deserialize)]
 pub(super) struct OnlyKernel {
     pub kernel: KernelCode,
 }
 
-/// Returns the type of kernel that the file's extension names.
+/// Returns the kernel type to which the file's extension belongs.
 pub(super) fn kernel_type_of(path: &Path) -> Option<KernelType> {
     KernelType::of_extension(path.extension()?.to_str()?)
 }
@@ -118,7 +118,7 @@ pub(super) fn kernel_file(
     Ok(kernel)
 }
 
-/// Checks that the image has the format that the file's extension names.
+/// Checks that the format of the image matches the extension of the file.
 fn fits_name(format: Option<&str>, path: &Path) -> Result<(), CliError> {
     match (path.extension().and_then(|ending| ending.to_str()), format) {
         (Some("cubin"), Some("ptx")) => Err(CliError::Usage(format!(

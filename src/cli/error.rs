@@ -1,4 +1,4 @@
-//! Errors of commands: [`CliError`], and the exit code of each.
+//! Errors of commands ([`CliError`]), and the exit code of each.
 
 use std::path::PathBuf;
 
@@ -14,13 +14,13 @@ use warpgauge_service::{ExecError, Problem, ServiceError};
 use warpgauge_watch::FolderError;
 use warpgauge_watch::mailbox::{GitError, MailboxError};
 
-/// Error of a command. `Display` gives the problem and its place, `source` the cause.
+/// Error of a command. `Display` describes the problem and its place; `source` is the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     /// The configuration is not valid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The contract file cannot be read or is not a contract.
+    /// The contract file cannot be read, or does not contain a contract.
     #[error(transparent)]
     ContractFile(#[from] ContractFileError),
     /// The local service returned no report.
@@ -29,47 +29,47 @@ pub enum CliError {
     /// The remote service returned no report.
     #[error(transparent)]
     Remote(ClientError),
-    /// A folder cannot be watched.
+    /// The folder cannot be watched.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// A mailbox cannot be served or used.
+    /// The mailbox cannot be served, or a kernel cannot be sent through it.
     #[error(transparent)]
     Mailbox(MailboxError),
-    /// Returned outputs cannot be written.
+    /// Outputs cannot be written to files.
     #[error(transparent)]
     Output(#[from] OutputError),
-    /// The gate could not decide.
+    /// The gate could not reach a verdict.
     #[error(transparent)]
     Gate(Box<GateError>),
     /// A file cannot be written.
     #[error("could not write {}", path.display())]
     Write {
-        /// The file.
+        /// The file that cannot be written.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the failure.
         source: std::io::Error,
     },
     /// A system call failed.
     #[error("could not {operation}")]
     System {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
-        /// Why not.
+        /// Cause of the failure.
         source: std::io::Error,
     },
     /// The HTTP server failed.
     #[error("the HTTP server failed")]
     Server(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The program that started `warpgauge mcp` does not follow the protocol.
+    /// The program that started `warpgauge mcp` does not follow the Model Context Protocol.
     #[error("no agent could be served")]
     Agent(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// An option does not fit the other options or the machine.
+    /// An option is not valid in combination with the other options, or on this machine.
     #[error("{0}")]
     Usage(String),
     /// A kernel file does not compile.
     #[error("{0}")]
     NotCompiled(String),
-    /// The command needs something that this machine lacks.
+    /// This machine lacks something that the command needs.
     #[error("{0}")]
     Unavailable(String),
     /// SIGINT ended the command.
@@ -115,7 +115,7 @@ impl CliError {
             | CliError::Agent(_) => Exit::Usage,
             CliError::Service(error) => Exit::of_service_error(error),
             CliError::Remote(error) => Exit::of_client_error(error),
-            // The configuration asks for it, so it is not a problem of the machine.
+            // The address comes from the configuration, so this is not a problem of the machine.
             CliError::Server(error)
                 if matches!(error.downcast_ref(), Some(ServeError::OpenToOthers { .. })) =>
             {
@@ -127,7 +127,7 @@ impl CliError {
             | CliError::Unavailable(_)
             | CliError::Folder(FolderError::Io { .. })
             | CliError::Server(_) => Exit::Environment,
-            // The gate has separate codes; none of its errors is a verdict.
+            // The gate has separate exit codes. None of its errors is a verdict.
             CliError::Gate(error) if matches!(**error, GateError::Render(_)) => Exit::Internal,
             CliError::Gate(_) => Exit::Usage,
             CliError::Mailbox(MailboxError::Interrupted) => Exit::Interrupted,
@@ -147,7 +147,7 @@ impl CliError {
         }
     }
 
-    /// Returns the error and its causes, each on its own line, for standard error.
+    /// Returns the error and its causes, one per line, for standard error.
     pub(super) fn render(&self) -> String {
         use std::error::Error;
         let mut text = match self {
@@ -166,7 +166,8 @@ impl CliError {
             }
             other => other.to_string(),
         };
-        // An error that only wraps its cause has the same text. It is printed once.
+        // An error that only wraps its cause has the same text as the cause. The text is printed
+        // once.
         let mut cause = self.source();
         let writes = matches!(self, CliError::Write { .. } | CliError::Output(_));
         while let Some(error) = cause {

@@ -1,4 +1,4 @@
-//! Expected outputs as expressions on the command line: `--expect "a + b"`.
+//! Expected outputs that the command line gives as expressions: `--expect "a + b"`.
 
 use serde_json::{Map, Value, json};
 
@@ -19,8 +19,8 @@ const KEYWORDS: [&str; 35] = [
     "with", "yield",
 ];
 
-/// Puts `expected` into a contract. Each expression becomes a PyTorch function of the kernel's
-/// inputs and numbers.
+/// Adds `expected` to a contract. Each expression becomes a PyTorch function of the kernel's inputs
+/// and numbers.
 pub(super) fn put(expressions: &[String], fields: &mut Map<String, Value>) -> Result<(), CliError> {
     if expressions.is_empty() {
         return Ok(());
@@ -142,7 +142,7 @@ fn has_role(arg: &Value, roles: &[&str]) -> bool {
     arg["type"] == "tensor" && arg["role"].as_str().is_some_and(|role| roles.contains(&role))
 }
 
-/// Splits `NAME=EXPRESSION`. `==` is part of an expression.
+/// Splits `NAME=EXPRESSION`. `==` counts as part of the expression.
 fn split(text: &str) -> (Option<&str>, &str) {
     let is_name = |text: &str| {
         text.starts_with(|first: char| first.is_alphabetic() || first == '_')
@@ -189,7 +189,7 @@ fn source(expression: &str, args: &[Value], output: &Value) -> Result<String, Cl
     text.push_str("    result = torch.as_tensor(result)\n");
     let extents = output["shape"].as_array().map_or(&[][..], Vec::as_slice);
     let shape = extents.iter().map(Value::as_u64).collect::<Option<Vec<_>>>();
-    // The output's shape is that of its memory: a product of matrices may be stored as one row.
+    // The output uses the shape of its memory: a product of matrices may be stored as one row.
     if let Some(shape) = shape {
         let extents = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
         text.push_str(&format!("    result = result.reshape([{extents}])\n"));

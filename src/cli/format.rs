@@ -1,9 +1,9 @@
-//! Text for measured values.
+//! Formats measured values as text.
 
 use warpgauge_model::PartialStatistics;
 pub(super) use warpgauge_report::readable::{bytes, device, duration_ms, percent};
 
-/// Returns the median of the launches timed so far, with its confidence interval.
+/// Returns the median of the timed launches so far, with its confidence interval.
 pub(super) fn so_far(statistics: &PartialStatistics) -> String {
     let [median, lower, upper] =
         [statistics.median_ms, statistics.ci_lower_ms, statistics.ci_upper_ms].map(duration_ms);

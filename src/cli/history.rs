@@ -16,7 +16,7 @@ use warpgauge_gate::report::outcome;
 use warpgauge_model::nearest;
 use warpgauge_service::{HistoryQuery, MAX_HISTORY};
 
-/// Maximum number of values that are listed: the latest ones.
+/// Maximum number of values that are printed. The latest values are chosen.
 const SHOWN: usize = 12;
 
 #[derive(Debug, Args)]
@@ -63,7 +63,7 @@ pub(super) fn run(
     Ok(Exit::Success)
 }
 
-/// Returns the message for an unknown case, with the names of known cases.
+/// Returns the message for an unknown case. It contains the names of known cases.
 fn unknown(case: &str, all: &HistoryAnswer) -> String {
     let known: BTreeSet<&str> = all.series.iter().map(|series| series.key.case.as_str()).collect();
     let meant = nearest(case, known.iter().copied());
@@ -140,7 +140,7 @@ fn list(text: &mut String, series: &Series) {
     }
 }
 
-/// Returns the certainty of a change: differences of counts are exact.
+/// Returns the certainty of a change as text. Differences of counts are exact.
 fn certainty(series: &Series, p_value: f64) -> String {
     if series.metric != "time" {
         "exact".to_owned()

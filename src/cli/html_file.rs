@@ -1,4 +1,4 @@
-//! `--html FILE`: writes the report as a single-file page.
+//! `--html FILE`: writes the report as a page in a single file.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
@@ -27,7 +27,7 @@ impl HtmlFlag {
         open(path).map(drop).map_err(|source| failed(path, source))
     }
 
-    /// Writes the page, if the caller requested it. Another process sees either the old file or the
+    /// Writes the page if the user requested it. Other processes see either the old file or the
     /// complete new one.
     pub(super) fn write(&self, page: PageOf<'_>, terminal: Terminal) -> Result<(), CliError> {
         let Some(path) = &self.path else { return Ok(()) };
@@ -45,11 +45,11 @@ fn failed(path: &Path, source: io::Error) -> CliError {
     CliError::Write { path: path.to_owned(), source }
 }
 
-/// Creates a temporary file beside the target, and returns it with the target's path. If the path
-/// is a symbolic link, the target is the file that it names.
+/// Creates a temporary file in the directory of the target. Returns it with the path of the target.
+/// If the given path is a symbolic link, the target is the file to which the link points.
 fn open(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
     let target = match fs::metadata(path) {
-        // A path that is not a regular file, such as `/dev/null`, would be replaced.
+        // A path that is not a regular file, such as `/dev/null`, would be replaced by a file.
         Ok(found) if !found.is_file() => {
             return Err(io::Error::other("it is not a regular file; name a file to write"));
         }
@@ -58,7 +58,7 @@ fn open(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
         Err(error) => return Err(error),
     };
     let folder = target.parent().filter(|parent| !parent.as_os_str().is_empty());
-    // The usual permissions of new files, so that the caller's umask applies.
+    // These are the usual permissions of new files, to which the user's umask applies.
     let permissions = Permissions::from_mode(0o666);
     let file = tempfile::Builder::new()
         .prefix(".warpgauge-")

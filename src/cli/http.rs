@@ -1,4 +1,4 @@
-//! Starts the HTTP server, for all commands that serve.
+//! Starts the HTTP server for the commands that need it.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -7,8 +7,8 @@ use super::CliError;
 use warpgauge_config::ServerConfig;
 use warpgauge_service::Services;
 
-/// Serves until `shutdown` resolves, then finishes running requests within the grace period of the
-/// configuration. `on_bound` receives the address once the socket listens.
+/// Serves until `shutdown` resolves. Requests in progress may then end within the grace period of
+/// the configuration. `on_bound` receives the address once the socket listens.
 pub(super) async fn serve(
     config: &ServerConfig,
     service: Services,

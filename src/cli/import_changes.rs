@@ -1,4 +1,4 @@
-//! Text for the changes between two imported reports.
+//! Formats the changes between two imported reports as text.
 
 use super::format::percent;
 use super::import_table::{name, quantity, rows, seconds};
@@ -6,12 +6,14 @@ use super::terminal::plain;
 use warpgauge_metrics::BoundBy;
 use warpgauge_metrics::import::{Changes, KernelChange, MetricChange};
 
-/// Maximum number of kernels whose metrics are shown: those whose time changed most.
+/// Maximum number of kernels whose metrics are shown. The kernels whose time changed most are
+/// chosen.
 const MAX_DESCRIBED: usize = 5;
-/// Minimum share of a change of time for a metric to be listed as its explanation.
+/// Minimum share of a change in time that a metric must explain in order to be listed.
 const EXPLAINS_FROM: f64 = 0.05;
 
-/// Returns the kernels in order of the change of their time, with the metrics that explain it.
+/// Returns the kernels sorted by the change of their time, with the metrics that explain the
+/// change.
 pub(super) fn changes(changes: &Changes) -> String {
     let mut text: String =
         changes.notes.iter().map(|note| format!("note: {}\n", plain(note))).collect();

@@ -1,4 +1,4 @@
-//! Tables of imported files.
+//! Formats imported files as tables.
 
 use super::format::{self, duration_ms};
 use super::import_verdict;
@@ -27,7 +27,7 @@ pub(super) fn table(imported: &Imported) -> String {
     }
 }
 
-/// Returns the notes on data that the file lacks or restricts. They precede the tables.
+/// Returns the notes on data that are missing in the file or restricted. They precede the tables.
 fn notes(notes: &[String]) -> String {
     rows(notes, |note| format!("note: {}\n", plain(note)))
 }
@@ -40,7 +40,7 @@ pub(super) fn name(text: &str) -> String {
     }
 }
 
-/// Returns at most [`MAX_ROWS`] lines, and a line with the number of omitted ones.
+/// Returns at most [`MAX_ROWS`] lines, followed by a line with the number of omitted ones.
 pub(super) fn rows<T>(items: &[T], line: impl Fn(&T) -> String) -> String {
     let mut text: String = items.iter().take(MAX_ROWS).map(line).collect();
     if items.len() > MAX_ROWS {
@@ -71,7 +71,8 @@ fn metrics(metrics: &DeviceMetrics) -> String {
     text
 }
 
-/// Returns the lines of a kernel with the most samples; without samples, in the order of the page.
+/// Returns the source lines of a kernel that have the most samples. If there are no samples,
+/// returns lines in the order of the page.
 fn source(kernel: &SourcePageKernel) -> String {
     let of = |line: &SourceLine| {
         let samples = line.counters.iter().find(|(name, _)| name.contains("Sampl"));

@@ -87,7 +87,7 @@ pub(super) fn run(args: &InitArgs, config: &Config, terminal: Terminal) -> Resul
     Ok(Exit::Success)
 }
 
-/// Returns the kernel's path relative to the directory of the contract, for `source_file`.
+/// Returns the path of the kernel relative to the directory of the contract, for `source_file`.
 fn beside(args: &InitArgs, name: &str) -> String {
     let directory = args.output.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
     match args.kernel.strip_prefix(directory) {

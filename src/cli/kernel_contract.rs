@@ -1,9 +1,9 @@
-//! Contracts for commands that accept a kernel file in place of a contract: `warpgauge eval
+//! Contracts for commands that accept a kernel file in place of a contract, such as `warpgauge eval
 //! kernel.cu`.
 //!
-//! The contract is the file NAME.yaml beside the kernel, or text in the kernel's first comment.
+//! The contract is the file NAME.yaml next to the kernel, or text in the kernel's first comment.
 //! Otherwise the program infers a contract, as `warpgauge init` does. A line on standard error
-//! names the source of the contract.
+//! states where the contract comes from.
 
 use std::path::{Path, PathBuf};
 
@@ -24,22 +24,22 @@ use warpgauge_watch::{Compile, ContractFrom, EvaluatorError, KernelRequest, requ
 /// Maximum size of a kernel file, bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Extensions of contract files beside a kernel; the first file that exists is used.
+/// Extensions of contract files next to a kernel. The first file that exists is used.
 const CONTRACTS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// Maximum number of assumptions in the line on standard error.
+/// Maximum number of assumptions that the line on standard error lists.
 const SHOWN: usize = 8;
 
-/// A contract of a kernel file.
+/// A contract that was found in a kernel file or inferred.
 struct FoundContract {
     fields: Map<String, Value>,
-    /// The request with the source of the contract, and the assumptions of an inference.
+    /// The request, with the source of its contract and the assumptions of an inference.
     request: KernelRequest,
-    /// Local files that the kernel includes or imports.
+    /// Paths of the local files that the kernel includes or imports.
     beside: Vec<PathBuf>,
 }
 
-/// A kernel file without a contract.
+/// A kernel file for which no contract file exists.
 pub(super) struct KernelFile {
     path: PathBuf,
     /// Name of the file.
@@ -54,8 +54,8 @@ impl KernelFile {
         Ok(Self { path: path.to_owned(), name: name.unwrap_or_default(), content })
     }
 
-    /// Passes the name and the content to `infer`, which may compile the kernel with its local
-    /// files in `place`.
+    /// Calls `infer` with the name and the content of the file. `infer` may compile the kernel,
+    /// with its local files, in `place`.
     pub(super) fn inferred<T>(
         &self,
         place: &mut dyn Place,
@@ -74,7 +74,7 @@ impl KernelFile {
         inferred.map_err(|trouble| match (failed, trouble) {
             (Some(error), _) => error,
             (None, EvaluatorError::Refused(refusal)) if refusal.code == "compile_error" => {
-                // The compiler knows the source under another name than the file's.
+                // The compiler knows the source under another name than that of the file.
                 let own = format!("{}:", self.path.display());
                 let text =
                     ["kernel.cu:", "kernel.py:"].iter().fold(refusal.message, |text, name| {
@@ -86,8 +86,8 @@ impl KernelFile {
         })
     }
 
-    /// Returns the contract in the first comment, or an inferred contract. `wishes` fixes parts of
-    /// the inference. A line on standard error names the source of the contract.
+    /// Returns the contract in the first comment, or an inferred contract. `wishes` contains parts
+    /// that are already fixed. A line on standard error states where the contract comes from.
     pub(super) fn contract(
         &self,
         place: &mut dyn Place,
@@ -99,7 +99,8 @@ impl KernelFile {
         Ok(ContractFile::of(&self.name, fields).with_source(&self.path, beside))
     }
 
-    /// Returns the contract for several values of numbers, and prints its assumptions.
+    /// Returns the contract for several values of its numbers. Prints the assumptions of the
+    /// inference.
     pub(super) fn contract_for_axes(
         &self,
         place: &mut dyn Place,
@@ -147,11 +148,12 @@ impl KernelFile {
         assumed: &[String],
         terminal: Terminal,
     ) {
-        // A choice among several kernels, or among template arguments, has a separate line.
+        // A choice among several kernels, or among template arguments, is printed on a separate
+        // line.
         for choice in assumed.iter().filter(|text| text.starts_with("kernel: ")) {
             terminal.note(&plain_line(&format!("warpgauge: {choice}")));
         }
-        // A file's name may have control characters.
+        // The name of a file may contain control characters.
         terminal.note(&plain_line(&match from {
             ContractFrom::Inferred => line(&self.path, &fields["kernel"], assumed),
             _ => format!("warpgauge: the contract is in the first comment of {}", self.name),
@@ -159,13 +161,14 @@ impl KernelFile {
     }
 }
 
-/// Type of the file on the command line.
+/// What the file on the command line contains.
 enum Given {
     Contract(ContractFile),
     Kernel(KernelFile),
 }
 
-/// Reads a contract, the contract beside a kernel, or a kernel without a contract.
+/// Reads a contract file, the contract file next to a kernel, or a kernel file without a contract
+/// file.
 fn read(path: &Path, limit: u64, terminal: Terminal) -> Result<Given, CliError> {
     if kernel_type_of(path).is_none() {
         return Ok(Given::Contract(ContractFile::read(path, limit)?));
@@ -181,7 +184,7 @@ fn read(path: &Path, limit: u64, terminal: Terminal) -> Result<Given, CliError> 
     }
 }
 
-/// Returns the paths where a contract beside a kernel may be.
+/// Returns the paths at which a contract file next to a kernel may be.
 pub(super) fn contracts_beside(path: &Path) -> Vec<PathBuf> {
     match kernel_type_of(path) {
         Some(_) => CONTRACTS.map(|ending| path.with_extension(ending)).to_vec(),
@@ -191,8 +194,8 @@ pub(super) fn contracts_beside(path: &Path) -> Vec<PathBuf> {
 
 /// Opens the place that evaluates a contract or a kernel file, and returns the contract.
 ///
-/// `infer` returns the contract of a kernel file without one, and `complete` applies the command's
-/// flags to a contract. `stage` describes the command's work in the progress line.
+/// `infer` returns the contract for a kernel file that has none, and `complete` applies the flags of
+/// the command to a contract. `stage` describes the work of the command in the progress line.
 pub(super) fn open<'c>(
     path: &Path,
     target: (&'c Target, f64),
@@ -208,7 +211,7 @@ pub(super) fn open<'c>(
     Ok((place.ok_or_else(none)?, contract))
 }
 
-/// Works like [`open`], in a place that stays open for further calls.
+/// Works like [`open`], but the place remains open for further calls.
 pub(super) fn open_in<'p, 'c>(
     place: &'p mut Option<Box<dyn Place + 'c>>,
     path: &Path,
@@ -239,12 +242,12 @@ pub(super) fn open_in<'p, 'c>(
     Ok((&mut **place, contract))
 }
 
-/// Returns the fields that are not null.
+/// Removes the fields whose value is null.
 fn given(fields: Map<String, Value>) -> Map<String, Value> {
     fields.into_iter().filter(|(_, value)| !value.is_null()).collect()
 }
 
-/// Returns the assumptions of a contract in one line.
+/// Returns the assumptions of a contract as one line.
 fn line(path: &Path, kernel: &Value, assumed: &[String]) -> String {
     let args = kernel["io"]["args"].as_array().map_or(&[][..], Vec::as_slice);
     let mut parts = args.iter().filter_map(assumption).collect::<Vec<_>>();
@@ -263,7 +266,7 @@ fn line(path: &Path, kernel: &Value, assumed: &[String]) -> String {
     )
 }
 
-/// Returns the contract's assumption about an argument.
+/// Returns the assumption that a contract makes about an argument.
 fn assumption(arg: &Value) -> Option<String> {
     let name = arg["name"].as_str()?;
     match arg["tensor_spec"]["shape"].as_array() {

@@ -1,4 +1,4 @@
-//! Starts the pipeline in this process, for all commands that work without a server.
+//! Starts the pipeline in this process, for all commands that can run without a server.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,20 +15,20 @@ use warpgauge_service::{
 };
 use warpgauge_worker::holder::Holders;
 
-/// Stack size of a thread, bytes. Deserialising a stored comparison nests its types deeply: a debug
-/// build needs 2 MiB and more.
+/// Stack size of a thread, bytes. Deserialising a stored comparison nests calls deeply: a debug
+/// build needs more than 2 MiB.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Number of threads for asynchronous work. They only supervise and wait, and each costs memory.
+/// Number of threads for asynchronous work. They only supervise and wait, and each takes memory.
 const RUNTIME_THREADS: usize = 2;
 
 /// Maximum number of threads for blocking file access.
 const BLOCKING_THREADS: usize = 16;
 
-/// Finds devices and compilers, and starts workers. The caller runs inside a runtime.
+/// Finds devices and compilers, and starts workers. It must be called inside an async runtime.
 ///
 /// # Errors
-/// [`ServiceError::Unavailable`] if the machine lacks something that evaluations need.
+/// [`ServiceError::Unavailable`] if something that evaluations need is missing on this machine.
 pub(super) async fn start(
     config: &Config,
     role: ProcessRole,
@@ -42,7 +42,7 @@ pub(super) async fn start(
     LocalService::start(config, role, storage, executor, prepare_holders).await
 }
 
-/// Returns the runtime of `serve` and of local evaluations.
+/// Returns the async runtime for `serve` and for local evaluations.
 pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(RUNTIME_THREADS)
@@ -54,12 +54,12 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
         .map_err(|source| CliError::System { operation: "start the runtime", source })
 }
 
-/// The pipeline in this process, for several requests, one after another.
+/// The pipeline in this process. It handles several requests, one after another.
 pub(super) struct Session {
     runtime: tokio::runtime::Runtime,
     service: LocalService,
-    /// Resolves at SIGINT. All requests share this future, so that no signal between two requests
-    /// is lost.
+    /// Resolves on SIGINT. All requests share this future, so that a signal between two requests is
+    /// not lost.
     interrupted: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
@@ -76,7 +76,7 @@ impl Session {
         let runtime = runtime()?;
         let service = runtime.block_on(start(config, ProcessRole::Command))?;
         let interrupted = Box::pin(async {
-            // Without a handler, SIGINT ends the process.
+            // If no handler can be installed, SIGINT ends the process.
             if tokio::signal::ctrl_c().await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -92,7 +92,7 @@ impl Session {
             && devices.iter().all(|view| view.device.kind == DeviceKind::Emulator)
     }
 
-    /// Runs `work`. SIGINT drops the work and thereby cancels the request.
+    /// Runs `work`. SIGINT drops it, which cancels the request.
     pub(super) fn call<T, F, W>(&mut self, work: F) -> Result<T, CliError>
     where
         F: FnOnce(Services) -> W,
@@ -115,8 +115,7 @@ impl Drop for Session {
     }
 }
 
-/// Starts the pipeline and runs `work` on it. SIGINT drops the work and thereby cancels the
-/// request.
+/// Starts the pipeline and runs `work` on it. SIGINT drops `work`, which cancels the request.
 pub(super) fn with_service<T, F, W>(config: &Config, work: F) -> Result<T, CliError>
 where
     F: FnOnce(Services) -> W,

@@ -1,8 +1,8 @@
-//! Contracts that name matrices in files of this machine: `matrix: ./cant.mtx` or `./cant.spasm`,
-//! relative to the contract.
+//! Contracts that refer to matrices in files on this machine: `matrix: ./cant.mtx` or
+//! `./cant.spasm`, relative to the contract.
 //!
-//! A name with a slash is a path. Names of matrices on a server contain no slash, so no request can
-//! name a file of the server.
+//! A name that contains a slash is a path. Names of matrices on a server contain no slash, so a
+//! request cannot refer to a file of the server.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,8 @@ use warpgauge_config::Config;
 use warpgauge_contract::{CompareRequest, EvaluateRequest, MatrixUsed};
 use warpgauge_sparse::spmv::{Csr, NamedMatrix, SpmvError, TakesMatrices, read_matrix_file};
 
-/// Returns the maximum size of a matrix file, bytes: the limit that applies to a key on a server.
+/// Returns the maximum size of a matrix file, bytes. It is the limit for the stored matrices of a
+/// key on a server.
 pub(super) fn max_bytes(config: &Config) -> u64 {
     match config.limits.max_matrix_bytes_per_key {
         0 => config.limits.max_tensor_bytes,
@@ -23,11 +24,10 @@ pub(super) fn max_bytes(config: &Config) -> u64 {
     }
 }
 
-/// Replaces the names of files with their matrices, in the contract of an evaluation or a
-/// comparison.
+/// Replaces the names of files by their matrices in the contract of an evaluation or a comparison.
 ///
 /// # Errors
-/// A file cannot be read, or its matrix does not suit the field that names it.
+/// A file cannot be read, or its matrix does not fit the field that refers to it.
 pub(super) fn put_into(contract: &mut ContractFile, max_bytes: u64) -> Result<(), CliError> {
     if !contract.fields.values().any(names_file) {
         return Ok(());
@@ -51,13 +51,14 @@ pub(super) fn put_into(contract: &mut ContractFile, max_bytes: u64) -> Result<()
     Ok(())
 }
 
-/// Returns the request with the matrices of files in place of their names.
+/// Returns the request, with matrices in place of the names of their files.
 fn filled<R: TakesMatrices + DeserializeOwned>(
     contract: &ContractFile,
     place: &Path,
     max_bytes: u64,
 ) -> Result<R, CliError> {
-    // A server limits the expanded size of a request; local files have no such limit.
+    // A server limits the size of a request with its matrices. This limit does not apply to local
+    // files.
     let mut left = u64::MAX;
     let unfit = |error: SpmvError| CliError::Usage(format!("{}: {error}", place.display()));
     let mut request: R = contract.clone().typed()?;
@@ -73,12 +74,12 @@ fn filled<R: TakesMatrices + DeserializeOwned>(
     Ok(request)
 }
 
-/// Returns whether a matrix's name is a path.
+/// Returns whether the name of a matrix is a path.
 fn is_file(name: &str) -> bool {
     name.contains('/')
 }
 
-/// Returns whether a field within the value names a file as a matrix.
+/// Returns whether any field in the value contains the name of a matrix file.
 fn names_file(value: &Value) -> bool {
     match value {
         Value::Object(fields) => fields.iter().any(|(field, value)| match value {

@@ -1,8 +1,8 @@
-//! The command line: one file per command.
+//! The command line. Each command has a separate file.
 //!
-//! [`main`] first dispatches hidden subcommands (`__worker`, `__compile`), which are children of
-//! the service, and then parses the visible commands. [`place`] decides whether a command runs here
-//! or on a server. [`local`] starts the pipeline, and [`http`] the HTTP server.
+//! [`main`] first runs the hidden subcommands (`__worker`, `__compile`), which are children of the
+//! service. It then parses the visible commands. [`place`] decides whether a command runs here or
+//! on a server. [`local`] starts the pipeline, and [`http`] the HTTP server.
 
 mod args;
 mod assume;

@@ -1,4 +1,4 @@
-//! `warpgauge openapi`: prints the specification.
+//! `warpgauge openapi`: prints the OpenAPI specification.
 
 use warpgauge_api::openapi;
 

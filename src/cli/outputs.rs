@@ -1,4 +1,4 @@
-//! Writes returned outputs to files.
+//! Writes the outputs of a kernel to files.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -9,32 +9,32 @@ use base64::Engine;
 use warpgauge_report::OutputReport;
 use warpgauge_tensor::{Compress, DataFormat};
 
-/// Maximum size of the header of a `.npy` file, bytes.
+/// Maximum size of the header in a `.npy` file, bytes.
 const MAX_NPY_HEADER_BYTES: u64 = 64 << 10;
 
-/// Why an output cannot be written.
+/// Reason why an output cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// The name is not safe as a file name.
+    /// The name cannot safely be used as a file name.
     #[error("output {name:?} has a name that is not safe as a file name; it was not written")]
     Name {
-        /// The name.
+        /// Name of the output.
         name: String,
     },
     /// The content does not match the dtype, shape or hash in the report.
     #[error("output `{name}` is damaged: {what}")]
     Content {
-        /// The output.
+        /// Name of the output.
         name: String,
-        /// Mismatch.
+        /// Description of the mismatch.
         what: String,
     },
     /// The directory or file cannot be written.
     #[error("could not write {}", path.display())]
     Write {
-        /// The file.
+        /// The file or directory that cannot be written.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the failure.
         source: std::io::Error,
     },
 }
@@ -79,7 +79,7 @@ pub(super) fn write(
     Ok(written)
 }
 
-/// Returns whether a name, which a server chooses, is a plain file name that is not hidden.
+/// Returns whether a name is a plain file name that is not hidden. The server chooses the name.
 fn is_safe_name(name: &str) -> bool {
     (1..=200).contains(&name.len())
         && !name.starts_with('.')

@@ -1,4 +1,4 @@
-//! `warpgauge profile`: evaluates a kernel and explains the result with device metrics.
+//! `warpgauge profile`: evaluates a kernel and uses device metrics to explain the result.
 
 use std::path::Path;
 
@@ -58,10 +58,10 @@ pub(super) fn run(
     Ok(exit(&response))
 }
 
-/// Set of metrics that a run without `--metrics` collects, which roofline and advice need.
+/// Set of metrics that is collected without `--metrics`. The roofline and the advice need it.
 const EXPLAIN: &str = "explain";
 
-/// Puts the flags into the contract's `profile`.
+/// Applies the flags to the contract's `profile`.
 fn apply_flags(args: &ProfileArgs, fields: &mut Map<String, Value>) {
     let profile = fields.entry("profile").or_insert(Value::Null);
     if profile.is_null() {
@@ -80,7 +80,7 @@ fn apply_flags(args: &ProfileArgs, fields: &mut Map<String, Value>) {
     }
 }
 
-/// Draws the roofline into the file, or prints a note if the metrics do not suffice.
+/// Draws the roofline to a file. If the metrics do not suffice, prints a note.
 fn draw(response: &EvaluateResponse, path: &Path, terminal: Terminal) -> Result<(), CliError> {
     let metadata = &response.kernel_exec_result.metadata;
     let metrics = metadata.device_metrics.as_ref();
@@ -109,8 +109,8 @@ fn draw(response: &EvaluateResponse, path: &Path, terminal: Terminal) -> Result<
     Ok(())
 }
 
-/// Returns the code of the evaluation. A correct kernel without metrics is a problem of the
-/// environment.
+/// Returns the exit code for the evaluation. A correct kernel without metrics indicates a problem
+/// of the environment.
 fn exit(response: &EvaluateResponse) -> Exit {
     match Exit::of_report(response) {
         Exit::Success if response.kernel_exec_result.metadata.device_metrics.is_none() => {

@@ -1,4 +1,4 @@
-//! Progress on standard error: a spinner or a bar on a terminal, plain lines elsewhere.
+//! Shows progress on standard error: a spinner or a bar on a terminal, otherwise plain lines.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::terminal::{Terminal, plain, write_error_stream};
 
-/// Interval between steps of the spinner and checks of the stage.
+/// Interval at which the spinner advances and the stage is checked.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
 /// Template of the line for work of unknown length.
@@ -16,22 +16,23 @@ const SPINNER: &str = "{spinner} {wide_msg} ({elapsed})";
 /// Template of the line for work with counted steps.
 pub(super) const BAR: &str = "{bar:30} {pos}/{len} {wide_msg} {elapsed} (left: {eta})";
 
-/// Approximate maximum number of lines about counted work without a terminal.
+/// Approximate maximum number of lines that report counted work if there is no terminal.
 const LINES: u64 = 10;
 
-/// Shows the current stage of a command and the completed share. With `--quiet`, nothing is shown.
+/// Shows the current stage of a command and the share of it that is complete. With `--quiet`,
+/// nothing is shown.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     quiet: bool,
     state: Mutex<State>,
 }
 
-/// Content of the last line.
+/// Content of the most recent line.
 #[derive(Default)]
 struct State {
     stage: String,
-    /// Number of steps of the stage, their name, and the number of steps that the last line
-    /// reported.
+    /// Number of steps in the stage. `called` is the name of the steps, and `told` is the number that
+    /// the most recent line reported.
     steps: u64,
     called: &'static str,
     told: u64,
@@ -60,7 +61,7 @@ impl Progress {
         }
     }
 
-    /// Shows that the command has reached this stage. Repeated calls show it once.
+    /// Shows that the command has reached this stage. Repeated calls for a stage have no effect.
     pub(super) fn stage(&self, text: &str) {
         let mut state = self.state();
         if state.stage == text {
@@ -78,14 +79,14 @@ impl Progress {
         }
     }
 
-    /// Shows a detail of the stage that changes often, on a terminal only.
+    /// Shows a detail of the stage that changes often. It is shown only on a terminal.
     pub(super) fn detail(&self, text: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(plain(text));
         }
     }
 
-    /// Begins to count steps, with a bar that shows the remaining time.
+    /// Begins to count steps. On a terminal, a bar shows the remaining time.
     pub(super) fn count(&self, steps: u64, called: &'static str) {
         *self.state() = State { stage: called.to_owned(), steps, called, told: 0 };
         match &self.bar {
@@ -116,8 +117,8 @@ impl Progress {
     }
 }
 
-/// Returns whether a line should report the progress: at the end, and about every tenth of the
-/// steps.
+/// Returns whether to print a line about the progress. This is the case at the end, and after about
+/// every tenth of the steps.
 fn worth_a_line(state: &State, done: u64) -> bool {
     done > state.told && (done == state.steps || done - state.told >= state.steps.div_ceil(LINES))
 }

@@ -1,4 +1,4 @@
-//! Runs the program: [`main`] returns the exit code for the arguments.
+//! Runs the program. [`main`] returns the exit code for the given arguments.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -21,20 +21,20 @@ use crate::exit::{Exit, GateExit};
 use warpgauge_config::{CliOverrides, Config, Effective};
 use warpgauge_service::Problem;
 
-/// Runs the program with `args`. The first of them is the program's name.
+/// Runs the program with `args`. The first argument is the name of the program.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     if let Some(code) = children::dispatch(&args) {
         return code;
     }
     keep_to_ourselves();
-    // The exit codes of the gate differ from those of other commands, even if the command line does
-    // not parse.
+    // The gate has other exit codes than the other commands. They also apply if the command line is
+    // invalid.
     let gates = args.iter().skip(1).any(|arg| arg == "gate");
     let wants_json = args.iter().skip(1).any(|arg| arg == "--json");
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
-            // clap returns help and version as errors, too.
+            // clap also returns the help and the version as errors.
             print_usage_error(&error);
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Success };
             let code = if gates { of_gate(exit) } else { exit.code() };
@@ -44,7 +44,8 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    // A panic is a bug and has its exit code. The panic hook has already printed the message.
+    // A panic is a bug and has a separate exit code. The panic hook has already printed the
+    // message.
     let gates = matches!(cli.command, Command::Gate(_));
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| run(cli)));
     match outcome {
@@ -53,7 +54,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
             let exit = error.exit();
             let text = plain(&error.render());
             write_error_stream(&format!("error: {text}"));
-            // A caller that interrupts the command expects no JSON.
+            // If the caller interrupts the command, it expects no JSON.
             let code = if gates { of_gate(exit) } else { exit.code() };
             if wants_json && exit != Exit::Interrupted {
                 print_error((exit, code), &text, error.problems());
@@ -80,12 +81,12 @@ fn print_usage_error(error: &clap::Error) {
     if error.render().to_string().contains(NO_NUMBER.0) {
         write_error_stream(readable(error).trim_end());
     } else {
-        // Output to a closed stream fails, which is not an error.
+        // Writing to a closed stream fails, which is not an error.
         let _ = error.print();
     }
 }
 
-/// Writes an error as JSON to standard output, where a program that requested JSON looks for it.
+/// Writes an error as JSON to standard output, where a program that requested JSON expects it.
 pub(super) fn print_error((exit, code): (Exit, u8), message: &str, problems: &[Problem]) {
     let problems = problems
         .iter()
@@ -100,15 +101,15 @@ pub(super) fn print_error((exit, code): (Exit, u8), message: &str, problems: &[P
     let _ = writeln!(std::io::stdout().lock(), "{}", json!({"error": error}));
 }
 
-/// Marks inherited files as close-on-exec, so that children cannot use them. Hides the program's
-/// memory and environment in `/proc` from other processes of the user.
+/// Marks inherited files as close-on-exec, so that children cannot use them. Hides the memory and
+/// the environment of the program in `/proc` from other processes of the same user.
 fn keep_to_ourselves() {
     close_fds::set_fds_cloexec(3, &[]);
-    // Linux never refuses this call, and the program would work without it.
+    // Linux never rejects this call, and the program would work without it.
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
-/// Returns the gate's exit code for an end without a verdict.
+/// Returns the exit code of the gate for a run that ends without a verdict.
 fn of_gate(exit: Exit) -> u8 {
     match exit {
         Exit::Success => exit.code(),
@@ -164,7 +165,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
     Ok(exit.code())
 }
 
-/// Returns the configuration of a command other than the server, after it started logging.
+/// Returns the configuration for any command except the server. Also starts logging.
 fn configure(global: &Global) -> Result<Config, CliError> {
     let effective = load(global, &global.overrides())?;
     let verbosity = if global.quiet { Verbosity::Quiet } else { Verbosity::Command };
@@ -173,7 +174,7 @@ fn configure(global: &Global) -> Result<Config, CliError> {
 }
 
 fn load(global: &Global, overrides: &CliOverrides) -> Result<Effective, CliError> {
-    // The error for a value that is not UTF-8 shows replacement characters.
+    // If a value is not UTF-8, the error shows replacement characters.
     let env = |name: &str| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());
     Ok(Config::load_with_origins(global.config.as_deref(), &env, overrides)?)
 }

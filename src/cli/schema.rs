@@ -1,4 +1,4 @@
-//! `warpgauge schema`: prints the JSON Schema of a kind of file.
+//! `warpgauge schema`: prints the JSON Schema for a kind of file.
 
 use super::CliError;
 use super::terminal::Terminal;

@@ -14,12 +14,12 @@ use warpgauge_sandbox::{own_root, privileges};
 use warpgauge_service::{ProcessRole, ServiceStatus};
 
 pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> {
-    // The server writes submitted content, which other users of the machine must not be able to
+    // The server writes submitted content, which other users of this machine must not be able to
     // read.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     let runtime = local::runtime()?;
     runtime.block_on(async {
-        // Signals during a slow start must not be lost, so the handlers are installed first.
+        // The handlers are installed first, so that signals during a slow start are not lost.
         let signals = EndSignals::listen()?;
         let service = Arc::new(local::start(&config, ProcessRole::Server).await?);
         let status = service.services().machine.status();
@@ -28,7 +28,7 @@ pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> 
         let names = names_line(has_keys, &server.allowed_hosts);
         let announce = move |address: SocketAddr| {
             if !terminal.quiet {
-                // The server continues if no process reads standard output.
+                // If no process reads standard output, the server continues.
                 let _ = terminal.print(&(announcement(address, &status) + &names));
             }
         };
@@ -51,7 +51,7 @@ pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> 
             }
         });
         let served = http::serve(&config.server, serving, end, announce).await;
-        // Jobs without a waiting caller receive the rest of the grace period.
+        // Jobs for which no caller waits get the rest of the grace period.
         let since = told.await.map_or(Duration::MAX, |asked| asked.elapsed());
         let grace = Duration::try_from_secs_f64(grace).unwrap_or(Duration::MAX);
         service.shutdown(grace.saturating_sub(since)).await;
@@ -82,7 +82,8 @@ fn announcement(address: SocketAddr, status: &ServiceStatus) -> String {
     text
 }
 
-/// Returns the line with the names that requests may use in `Host`, if the server rejects others.
+/// Returns a line with the names that requests may use in `Host`, if the server rejects other
+/// names.
 fn names_line(has_keys: bool, allowed_hosts: &[String]) -> String {
     if has_keys && allowed_hosts.is_empty() {
         return String::new();

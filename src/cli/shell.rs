@@ -1,4 +1,4 @@
-//! `warpgauge completions` and `warpgauge manual`: files for shells and `man`.
+//! `warpgauge completions` and `warpgauge manual`: write files for shells and for `man`.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(super) fn completions(args: &CompletionsArgs, terminal: Terminal) -> Result<
     Ok(Exit::Success)
 }
 
-/// Writes a manual page for the program and one for each command.
+/// Writes a manual page for the program and a page for each command.
 pub(super) fn manual(args: &ManualArgs, terminal: Terminal) -> Result<Exit, CliError> {
     std::fs::create_dir_all(&args.directory).map_err(|source| failed(&args.directory, source))?;
     let mut command = Cli::command();

@@ -10,7 +10,7 @@ use warpgauge_config::settings::{SETTINGS, Setting, SettingKind};
 use warpgauge_config::{DEFAULT_TOML, Effective, Origin};
 
 /// Prints every setting with its origin. The output is a valid configuration file with the same
-/// meaning, except that keys and secrets are left out.
+/// effect, except that keys and secrets are omitted.
 pub(super) fn run(
     args: &ConfigArgs,
     effective: &Effective,
@@ -25,7 +25,8 @@ pub(super) fn run(
     Ok(Exit::Success)
 }
 
-/// Returns every setting by its name: for keys their number, and for a secret whether it is set.
+/// Returns every setting by name. For keys it returns their number, and for a secret whether it is
+/// set.
 fn settings_json(effective: &Effective, values: &Value) -> Value {
     let entry = |setting: &Setting| {
         let (table, name) = setting.key.split_once('.')?;

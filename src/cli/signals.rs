@@ -1,5 +1,5 @@
-//! SIGINT and SIGTERM, in the server and in commands that wait for a server. The first signal
-//! requests an end, the second forces it.
+//! Handles SIGINT and SIGTERM in the server, and in commands that wait for a server. The first
+//! signal requests an end, the second forces it.
 
 use std::sync::{Mutex, Once, PoisonError};
 
@@ -10,14 +10,14 @@ use super::terminal::write_error_stream;
 use crate::exit::Exit;
 use warpgauge_client::Interrupt;
 
-/// Streams of SIGINT and SIGTERM.
+/// Streams that receive SIGINT and SIGTERM.
 pub(super) struct EndSignals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl EndSignals {
-    /// Replaces the default action of both signals. The caller runs inside a runtime.
+    /// Replaces the default action of both signals. It must be called inside an async runtime.
     pub(super) fn listen() -> Result<Self, CliError> {
         let take = |kind| {
             signal(kind).map_err(|source| CliError::System { operation: "handle signals", source })
@@ -36,7 +36,7 @@ impl EndSignals {
         }
     }
 
-    /// Resolves at the first signal. A second signal ends the process, with its children, at once.
+    /// Resolves at the first signal. A second signal ends the process and its children at once.
     pub(super) async fn graceful(mut self) {
         self.next().await;
         write_error_stream(
@@ -49,25 +49,25 @@ impl EndSignals {
     }
 }
 
-/// Interrupt handle of the current wait for a server.
+/// Function that interrupts the current wait for a server.
 static WAITING: Mutex<Option<Interrupt>> = Mutex::new(None);
 
-/// Passes SIGINT and SIGTERM to the latest wait for a server: the first signal requests an end, the
-/// second ends the process at once.
+/// Passes SIGINT and SIGTERM to the most recent wait for a server. The first signal requests an
+/// end; the second ends the process at once.
 pub(super) fn interrupts(interrupt: Interrupt) {
     static LISTENER: Once = Once::new();
     *WAITING.lock().unwrap_or_else(PoisonError::into_inner) = Some(interrupt);
     LISTENER.call_once(|| {
-        // A thread installs the handlers, so that the request does not wait for them.
+        // A separate thread installs the handlers, so that the request does not wait for them.
         std::thread::spawn(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            // Without handlers, the signals end the process.
+            // If no handlers can be installed, the signals end the process.
             let Ok(runtime) = runtime else { return };
             runtime.block_on(async {
                 let Ok(mut signals) = EndSignals::listen() else { return };
                 signals.next().await;
                 let waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner).take();
-                // If the wait has ended already, the first signal ends the process.
+                // If the wait has already ended, the first signal ends the process.
                 if waiting.is_some_and(|interrupt| interrupt()) {
                     signals.next().await;
                 }

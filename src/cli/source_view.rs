@@ -1,17 +1,17 @@
-//! Compiler messages with the name and the lines of the user's file.
+//! Adds the name and the lines of the user's file to compiler messages.
 
 use std::path::{Path, PathBuf};
 
 use super::terminal::plain_line;
 use warpgauge_model::{Diagnostic, Severity};
 
-/// Names of the submitted source in compiler messages.
+/// Names under which compiler messages refer to the submitted source.
 const SUBMITTED: [&str; 2] = ["kernel.cu", "kernel.py"];
 
-/// Maximum length of a line that is shown below a message, characters.
+/// Maximum length of a source line that is shown below a message, characters.
 const MAX_LINE: usize = 160;
 
-/// The file with a kernel's source.
+/// The file that contains a kernel's source.
 #[derive(Debug, Clone)]
 pub(super) struct SourceView {
     path: PathBuf,
@@ -23,7 +23,7 @@ impl SourceView {
         Self { path: path.to_owned(), text: text.to_owned() }
     }
 
-    /// Puts the file's name into messages about the source. An error also gets the source line,
+    /// Puts the name of the file into messages about the source. Errors also get the source line,
     /// with a mark below the column.
     pub(super) fn explain(&self, diagnostics: &mut [Diagnostic]) {
         let is_own = |one: &&mut Diagnostic| {
@@ -39,7 +39,7 @@ impl SourceView {
         }
     }
 
-    /// Replaces the submitted name in a place, such as `kernel.cu:3`, with the file's name.
+    /// In a position such as `kernel.cu:3`, replaces the submitted name by the name of the file.
     pub(super) fn place(&self, place: &mut Option<String>) {
         let own = place.as_deref().and_then(|text| text.split_once(':'));
         let Some((_, line)) = own.filter(|(file, _)| SUBMITTED.contains(file)) else { return };

@@ -1,4 +1,4 @@
-//! `warpgauge sweep`: evaluates a kernel at every point of a grid.
+//! `warpgauge sweep`: evaluates a kernel at every point of a grid of parameters.
 
 use std::path::PathBuf;
 
@@ -106,7 +106,8 @@ pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Resu
     Ok(Exit::of_sweep(&answer))
 }
 
-/// Returns whether the contract declares bytes and operations, from which throughputs are computed.
+/// Returns whether the contract declares bytes, and whether it declares operations. Throughputs are
+/// computed from them.
 fn has_work(fields: &Map<String, Value>) -> [bool; 2] {
     let work = fields.get("work");
     ["bytes", "flops"]
@@ -118,7 +119,7 @@ struct News {
     table: Option<SweepTableView>,
     progress: Progress,
     terminal: Terminal,
-    /// Whether the event with the number of points has arrived.
+    /// Whether the event that contains the number of points has arrived.
     started: bool,
     points: usize,
     /// Whether the event stream broke. Afterwards, points arrive only with the final report.
@@ -143,7 +144,7 @@ impl News {
         Ok(())
     }
 
-    /// Shows the points of the report for which no event arrived.
+    /// Shows the points in the report for which no event arrived.
     fn catch_up(&mut self, answer: &SweepResponse) -> Result<(), CliError> {
         let (job_id, axes) = (answer.job_id.clone(), answer.axes.clone());
         let points = answer.points.len();
@@ -156,7 +157,7 @@ impl News {
 
     fn take(&mut self, event: &SweepEvent) -> Result<(), CliError> {
         let lines = match event {
-            // A retried sweep repeats its events.
+            // If a sweep is retried, its events are repeated.
             SweepEvent::Started(_) if std::mem::replace(&mut self.started, true) => None,
             SweepEvent::Point(point) if point.index < self.points => None,
             SweepEvent::Started(started) => {
@@ -165,7 +166,7 @@ impl News {
             }
             SweepEvent::Point(point) => {
                 self.points = point.index + 1;
-                // Without a terminal, the table's row shows the same.
+                // Without a terminal, the row of the table already shows this.
                 if self.terminal.interactive || self.table.is_none() {
                     self.progress.done(point.index as u64 + 1);
                 }

@@ -1,4 +1,4 @@
-//! Axes of a sweep from the command line: `warpgauge sweep kernel.cu --set n=1024,4096`.
+//! Axes of a sweep that the command line defines: `warpgauge sweep kernel.cu --set n=1024,4096`.
 //!
 //! The program infers a contract for each combination of the values. Fields that differ between
 //! these contracts become expressions of the numbers that vary.
@@ -11,7 +11,7 @@ use super::assume::{Assume, Setting};
 /// Maximum number of combinations for which a contract is inferred.
 const MAX_COMBINATIONS: usize = 256;
 
-/// Infers the contract for the values that the argument picks.
+/// Function that infers a contract. Its argument chooses a value for each number.
 pub(super) type Infer<'i> =
     dyn FnMut(&dyn Fn(&Setting) -> Value) -> Result<Map<String, Value>, CliError> + 'i;
 
@@ -25,7 +25,7 @@ pub(super) fn varies(assume: &Assume) -> bool {
     axes(assume).next().is_some()
 }
 
-/// Puts the axes into a contract, and references to the axes in place of the numbers.
+/// Adds the axes to a contract. References to the axes replace the numbers.
 pub(super) fn put(assume: &Assume, fields: &mut Map<String, Value>) -> Result<(), CliError> {
     assume.put(fields, "kernel", |setting| match &setting.values[..] {
         [value] => value.clone(),
@@ -42,8 +42,8 @@ pub(super) fn put(assume: &Assume, fields: &mut Map<String, Value>) -> Result<()
     Ok(())
 }
 
-/// Infers a contract for every combination of the values and joins them. Sizes in the result are
-/// expressions of the numbers.
+/// Infers a contract for every combination of the values, and joins the contracts. Sizes in the
+/// result are expressions of the numbers.
 pub(super) fn joined(
     assume: &Assume,
     infer: &mut Infer<'_>,

@@ -1,4 +1,4 @@
-//! Axes of a sweep that change the size of the problem. Points are ranked within each size.
+//! Axes of a sweep that change the size of the problem. Points are ranked separately for each size.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use warpgauge_report::{SweepPoint, SweepResponse, SweepStatus};
 const MAX_SIZES: usize = 32;
 
 /// Returns the axes that determine the size of the problem: those that occur in a tensor or in the
-/// value of an argument. An axis of the block, of a compile-time constant, of options or of the
-/// code is a choice of the kernel's author.
+/// value of an argument. Axes of the block, of a compile-time constant, of options or of the code
+/// are choices of the kernel's author.
 pub(super) fn size_axes(fields: &Map<String, Value>) -> Vec<String> {
     let Some(axes) = fields.get("axes").and_then(Value::as_object) else { return Vec::new() };
     let io = &fields.get("kernel").map_or(Value::Null, |kernel| kernel["io"].clone());
@@ -26,7 +26,7 @@ pub(super) fn size_axes(fields: &Map<String, Value>) -> Vec<String> {
     axes.keys().filter(|axis| is_size(axis)).cloned().collect()
 }
 
-/// Returns whether a text within the value contains `$axis` or `${axis}`.
+/// Returns whether any text in the value contains `$axis` or `${axis}`.
 fn refers(value: &Value, axis: &str) -> bool {
     match value {
         Value::String(text) => axes_in(text).contains(&axis),
@@ -36,8 +36,8 @@ fn refers(value: &Value, axis: &str) -> bool {
     }
 }
 
-/// Returns the value by which a correct point is ranked: its median if times are valid, otherwise
-/// its number of warp instructions.
+/// Returns the value by which a correct point is ranked: its median time if times are valid,
+/// otherwise its number of warp instructions.
 fn measure(point: &SweepPoint, by_time: bool) -> Option<f64> {
     let is_right = matches!(point.status, SweepStatus::Correct | SweepStatus::NotChecked);
     let stats = point.runtime_stats.as_ref().filter(|_| is_right);
@@ -47,7 +47,7 @@ fn measure(point: &SweepPoint, by_time: bool) -> Option<f64> {
     }
 }
 
-/// Returns the best point of each size, one per line. Sizes with a single point are omitted.
+/// Returns the best point for each size, one per line. Sizes with a single point are omitted.
 pub(super) fn best_of_sizes(answer: &SweepResponse, sizes: &[String]) -> String {
     let by_time = answer.best.median_ms.is_some();
     let split = |point: &SweepPoint| {

@@ -1,4 +1,4 @@
-//! The table of a sweep, which is printed row by row as points arrive.
+//! The table of a sweep. It is printed row by row while points arrive.
 
 use super::format::{device, duration_ms};
 use super::sweep_sizes::best_of_sizes;
@@ -6,10 +6,10 @@ use super::terminal::{Style, plain};
 use warpgauge_contract::SweepAxis;
 use warpgauge_report::{BestPoint, RuntimeStats, SweepPoint, SweepResponse, SweepStatus};
 
-/// Maximum length of a shown value of an axis, characters.
+/// Maximum length of an axis value in the table, characters.
 const MAX_VALUE: usize = 24;
 
-/// Maximum length of a shown reason, characters.
+/// Maximum length of a reason in the table, characters.
 const MAX_REASON: usize = 100;
 
 const STATUS: usize = 12;
@@ -20,11 +20,12 @@ const RATE: usize = 9;
 /// Layout of the table. Columns have fixed widths, because rows are printed before all points are
 /// known.
 pub(super) struct SweepTableView {
-    /// Name and width of the column of each axis.
+    /// For each axis, the name and the width of its column.
     axes: Vec<(String, usize)>,
-    /// Whether there are columns for bytes and for operations per second.
+    /// Whether there is a column for bytes per second, and whether there is one for operations per
+    /// second.
     rates: [bool; 2],
-    /// Axes on which the size of the problem depends.
+    /// Axes that determine the size of the problem.
     sizes: Vec<String>,
     style: Style,
 }
@@ -52,7 +53,7 @@ impl SweepTableView {
         format!("{}\n", line.trim_end())
     }
 
-    /// Returns the row of a point.
+    /// Returns the row for a point.
     pub(super) fn row(&self, point: &SweepPoint) -> String {
         let values = self.axes.iter().map(|(name, width)| {
             let value = point.values.get(name).map(ToString::to_string).unwrap_or_default();
@@ -72,15 +73,15 @@ impl SweepTableView {
         format!("{}\n", line.trim_end())
     }
 
-    /// Returns the counts of verdicts, and the best points.
+    /// Returns the number of points for each verdict, and the best points.
     pub(super) fn summary(&self, answer: &SweepResponse) -> String {
         let counts = answer.counts.iter().map(|(status, count)| format!("{count} {status}"));
         let counts = counts.collect::<Vec<_>>().join(", ");
         let took = duration_ms(answer.total_ms);
         let mut text = format!("\n{} points in {took}: {counts}\n", answer.points.len());
         let best = &answer.best;
-        // If sizes differ, the smallest is always the fastest. The lines for each size then replace
-        // this line.
+        // If sizes differ, the smallest size is always the fastest. Then the lines for each size
+        // replace this line.
         let within = |point: &Option<BestPoint>| point.clone().filter(|_| self.sizes.is_empty());
         for (name, point, shown) in [
             ("fastest", &within(&best.median_ms), duration_ms as fn(f64) -> String),
@@ -161,7 +162,7 @@ fn cell(text: &str) -> String {
     shortened(text, MAX_VALUE)
 }
 
-/// Returns the first line that is not blank, shortened and without control characters.
+/// Returns the first line of the text that is not blank, shortened and without control characters.
 fn shortened(text: &str, limit: usize) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let line = plain(line.trim()).replace('\t', " ");

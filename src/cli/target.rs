@@ -1,4 +1,4 @@
-//! Flags that choose a server: [`Target`] and [`Patience`].
+//! Flags that select a server: [`Target`] and [`Patience`].
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use clap::Args;
 
 use warpgauge_client::{Client, ClientError};
 
-/// Flags that choose where a command runs.
+/// Flags that select where a command runs.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Server options")]
 pub(super) struct Target {
@@ -23,18 +23,18 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Returns the client of the named server, or `None` if no server is named.
+    /// Returns a client for the given server; `None` if no server is given.
     ///
     /// # Errors
-    /// The URL is not valid, or contains a login.
+    /// The URL is not valid, or contains a user name or password.
     pub(super) fn client(&self) -> Result<Option<Client>, ClientError> {
         let Some(server) = &self.server else { return Ok(None) };
         client(server, self.api_key.as_ref(), self.ca_cert.as_ref()).map(Some)
     }
 }
 
-/// Returns the client of the server at this address. An empty path of a certificate file counts as
-/// absent.
+/// Returns a client for the server at this address. An empty path of a certificate file has the
+/// same effect as none.
 pub(super) fn client(
     server: &str,
     api_key: Option<&String>,
@@ -44,7 +44,7 @@ pub(super) fn client(
     Client::new(server, api_key.cloned(), ca_cert)
 }
 
-/// Flag for the time for which a command retries an unavailable server.
+/// Flag that sets how long a command retries an unavailable server.
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Server options")]
 pub(super) struct Patience {
@@ -54,7 +54,7 @@ pub(super) struct Patience {
     pub seconds: f64,
 }
 
-/// Parses a waiting time, seconds.
+/// Parses a waiting time in seconds.
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(seconds),

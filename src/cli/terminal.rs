@@ -1,4 +1,4 @@
-//! Properties of the standard streams, and functions that write to them.
+//! Properties of the standard streams, and functions that write to the streams.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 
@@ -8,9 +8,9 @@ use super::CliError;
 pub(super) struct Terminal {
     /// Whether only results and errors are printed.
     pub quiet: bool,
-    /// Whether standard output shows colours.
+    /// Whether standard output can show colours.
     pub colour: bool,
-    /// Whether standard error is a terminal, on which progress overwrites itself.
+    /// Whether standard error is a terminal, on which progress lines replace each other.
     pub interactive: bool,
     /// Whether reports include all details.
     pub verbose: bool,
@@ -18,7 +18,7 @@ pub(super) struct Terminal {
     pub width: Option<usize>,
 }
 
-/// Style of a report.
+/// How a report is formatted.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Style {
     pub colour: bool,
@@ -98,7 +98,8 @@ impl Terminal {
         Style { colour: self.colour, verbose: self.verbose, width: self.width }
     }
 
-    /// Writes a result to standard output. A stream that its reader closed is not an error.
+    /// Writes a result to standard output. If the reader has closed the stream, this is not an
+    /// error.
     pub(super) fn print(&self, text: &str) -> Result<(), CliError> {
         let mut out = std::io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -122,13 +123,13 @@ impl Terminal {
     }
 }
 
-/// Writes a line to standard error. A failure to write is ignored.
+/// Writes a line to standard error. If this fails, the failure is ignored.
 pub(super) fn write_error_stream(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// Returns the text without control characters that could control the terminal. Line breaks and
-/// tabs remain.
+/// Returns the text without characters that could control the terminal. Line breaks and tabs
+/// remain.
 pub(super) fn plain(text: &str) -> String {
     text.chars()
         .filter(|c| *c != '\r')
@@ -140,7 +141,8 @@ pub(super) fn plain(text: &str) -> String {
         .collect()
 }
 
-/// Returns the text on one line, without control characters: a file name may contain line breaks.
+/// Returns the text as one line without control characters, because a file name may contain line
+/// breaks.
 pub(super) fn plain_line(text: &str) -> String {
     text.chars().map(|c| if warpgauge_model::is_hidden(c) { '\u{fffd}' } else { c }).collect()
 }

@@ -9,8 +9,8 @@ use warpgauge_config::Config;
 use warpgauge_engine::{program, toolchain_search};
 use warpgauge_service::{ServiceError, error_chain};
 
-/// Major versions of NVRTC that `install` installs if no version is named. Each supports drivers of
-/// its version.
+/// Major versions of NVRTC that `install` installs if the user names none. Each supports drivers of
+/// the same version.
 const BOTH: [u32; 2] = [12, 13];
 
 pub(super) fn run(
@@ -27,7 +27,8 @@ pub(super) fn run(
     } else {
         terminal.print(&shown(&found))?;
     }
-    // A script checks whether this machine can compile; success would mean that it can.
+    // Scripts use this command to check whether this machine can compile. Success would mean that
+    // it can.
     let nothing = found.nvrtc.is_empty() && found.triton.is_none() && found.torch.is_none();
     Ok(if nothing { Exit::Environment } else { Exit::Success })
 }
@@ -40,7 +41,7 @@ fn install(
     terminal: Terminal,
 ) -> Result<Toolchain, CliError> {
     let search = toolchain_search(config);
-    // With `--with` and no named version, an installed NVRTC is kept.
+    // If `--with` is given without a version, an installed NVRTC is kept.
     let keeps = || !args.with.is_empty() && !toolchain::discover(&search).nvrtc.is_empty();
     let cuda = match args.cuda {
         Some(major) => vec![major],
@@ -62,7 +63,7 @@ fn install(
         .map_err(|error| CliError::Service(ServiceError::unavailable(error_chain(&error))))
 }
 
-/// Returns a line for each program that was found, the preferred one first.
+/// Returns a line for each program that was found. The preferred one comes first.
 fn shown(found: &Toolchain) -> String {
     let mut text = String::new();
     for nvrtc in &found.nvrtc {

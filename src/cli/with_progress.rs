@@ -15,7 +15,7 @@ use warpgauge_model::JobStage;
 use warpgauge_service::{Caller, JobEvents, JobService, JobSubmission, ServiceFuture};
 use warpgauge_statistics::Preset;
 
-/// What is known about the work before it starts.
+/// What is known about the work of a job before it starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Expected {
     /// Number of launches that will be timed, if the contract sets it.
@@ -25,8 +25,8 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    /// Estimates the steps from the fields of a request, which the executor validates later. A
-    /// comparison times each kernel alone and then in pairs.
+    /// Estimates the steps of a job from the fields of its request. The executor validates the
+    /// fields later. A comparison times each kernel alone and then in pairs.
     pub(super) fn of_body(body: &Map<String, Value>) -> Self {
         let measure = body.get("measure").map(MeasureSpec::deserialize);
         let measure = measure.and_then(Result::ok).unwrap_or_default();
@@ -61,8 +61,8 @@ pub(super) async fn with_progress<'a, T>(
     with_news(jobs, &mut |event| view.show(event, progress), work).await
 }
 
-/// Runs a job in this process and passes its events to `on_event`. Early events and some others may
-/// be missing.
+/// Runs a job in this process and passes its events to `on_event`. Some events may be missing, in
+/// particular early ones.
 pub(super) async fn with_news<'a, T>(
     jobs: &dyn JobService,
     on_event: &mut (dyn FnMut(&JobEvent) + Send),
@@ -88,7 +88,7 @@ pub(super) async fn with_news<'a, T>(
     }
 }
 
-/// Returns the next event. Without an event stream, the future never resolves.
+/// Returns the next event. If there is no event stream, the future never resolves.
 async fn next(news: &mut Option<JobEvents>) -> Option<JobEvent> {
     match news {
         Some(news) => news.next().await,
@@ -99,17 +99,17 @@ async fn next(news: &mut Option<JobEvents>) -> Option<JobEvent> {
 /// State of the progress display of a job.
 pub(super) struct View {
     expected: Expected,
-    /// When the first timed launch was seen.
+    /// Time at which the first timed launch was observed.
     timing_since: Option<Instant>,
     /// Whether the bar counts launches.
     counting: bool,
 }
 
-/// Display of an event.
+/// What the display shows for an event.
 #[derive(Debug, PartialEq)]
 enum Shown {
     Stage(&'static str),
-    /// Number of completed launches, and the expected number.
+    /// Number of completed launches, and the number that is expected.
     Done {
         done: u32,
         of: u32,

@@ -1,4 +1,5 @@
-//! `cargo xtask bundle`: packs a folder that runs the tests and benchmarks on hosts without Rust.
+//! `cargo xtask bundle`: packs a folder with which the tests and benchmarks run on hosts without
+//! Rust.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +20,7 @@ const RUN_SH: &str = include_str!("../bundle/run.sh");
 /// Options of `bundle`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Folder to write. An earlier bundle in it is replaced.
+    /// Folder to write. An earlier bundle in this folder is replaced.
     #[arg(long, default_value = "bundle")]
     out: PathBuf,
 }
@@ -82,8 +83,8 @@ fn pack(out: &Path) -> Result<PathBuf> {
     Ok(archive)
 }
 
-/// Builds the integration tests and returns the path of their program. They are built without
-/// optimisation, which would take longer than the rest.
+/// Builds the integration tests. Returns the path of their program. They are built without
+/// optimisation, which would take longer than the rest of the build.
 fn build_tests() -> Result<PathBuf> {
     let mut cargo = shell::cargo();
     cargo.args(["test", "--workspace", "--test", "it", "--no-run"]);
@@ -97,7 +98,8 @@ fn build_tests() -> Result<PathBuf> {
         .context("cargo reported no test program `it`")
 }
 
-/// Copies the sources of the self-test, which compiles them on the host for its device.
+/// Copies the sources of the self-test. The self-test compiles them on the host for the host's
+/// device.
 fn copy_self_test(to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for (source, name) in [
@@ -122,7 +124,7 @@ fn clear(out: &Path) -> Result<()> {
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))
 }
 
-/// Removes the symbols of a program. Without `strip` the program stays larger, and still works.
+/// Removes the symbols of a program. If `strip` is missing, the program stays larger, but works.
 fn strip(program: &Path) {
     let stripped = Command::new("strip").arg(program).status();
     if !stripped.is_ok_and(|status| status.success()) {

@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: the checks in addition to the tests.
+//! `cargo xtask ci`: runs the checks that are not tests.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::tidy;
 /// Options of `ci`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Skip the generated clients, the fuzzer and the browser.
+    /// Skip the checks with generated clients, the fuzzer and the browser.
     #[arg(long)]
     no_clients: bool,
 }
@@ -60,8 +60,8 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Fails if PostgreSQL is not installed. `cargo xtask test` then skips the tests that need it, but
-/// a change is merged only if they ran.
+/// Fails if PostgreSQL is not installed. `cargo xtask test` skips the tests that need it, but a
+/// change is merged only if these tests ran.
 fn tests_had_postgres() -> Result<()> {
     if !shell::has_postgres() {
         bail!(
@@ -72,7 +72,8 @@ fn tests_had_postgres() -> Result<()> {
     Ok(())
 }
 
-/// Compares the published specification and schema with what the types generate, or rewrites the files.
+/// Compares the published specification and schema with the output that the types generate, or
+/// rewrites the files.
 pub fn spec(options: &SpecOptions) -> Result<()> {
     let program = product::build(Profile::Test)?;
     let generated = shell::capture(Command::new(&program).args(["openapi", "--yaml"]))?;
@@ -85,7 +86,8 @@ pub fn spec(options: &SpecOptions) -> Result<()> {
     gate_schema(options.bless)
 }
 
-/// Checks the published schema of gate reports against the types, or writes it. The crate's test does both.
+/// Checks whether the published schema of gate reports matches the types, or writes the schema. A
+/// test of the crate does both.
 fn gate_schema(bless: bool) -> Result<()> {
     let mut test = shell::cargo();
     test.args(["test", "--quiet", "--package", "warpgauge-gate", "--lib", "the_published_schema"]);

@@ -1,5 +1,5 @@
-//! Contract files: each `source_file` is replaced by the text of the file before a contract is
-//! sent.
+//! Reads contract files. Before a contract is sent, each `source_file` is replaced by the text of
+//! the file.
 
 use std::fs;
 use std::path::Path;
@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 
 /// Reads a contract and replaces each `source_file` by `source_code`.
 ///
-/// The text is edited line by line, which needs no YAML parser and leaves the other lines
-/// unchanged. Each `source_file` must be on a separate line.
+/// The text is edited line by line. So no YAML parser is needed, and the other lines do not change.
+/// Each `source_file` must be on a separate line.
 pub fn read_inlined(path: &Path) -> Result<String> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;

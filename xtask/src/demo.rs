@@ -15,13 +15,13 @@ use crate::shell;
 /// Options of `demo`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Leave the server running until Ctrl-C, which ends it and this command.
+    /// Keep the server running until Ctrl-C, which ends the server and this command.
     #[arg(long)]
     keep: bool,
     /// Device: auto, emulator, or a GPU's ordinal.
     #[arg(long, default_value = "auto")]
     device: String,
-    /// Example to submit: a directory of `kernels/`.
+    /// Example to evaluate: a directory in `kernels/`.
     #[arg(long, default_value = "vector_add")]
     kernel: String,
 }
@@ -61,7 +61,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Reports missing programs before a compilation of several minutes.
+/// Reports missing programs before the compilation, which takes several minutes.
 fn check_prerequisites() -> Result<()> {
     if ["cc", "gcc", "clang"].iter().all(|c| shell::find(c).is_none()) {
         bail!("no C compiler was found; install one (Debian, Ubuntu: apt-get install gcc)");
@@ -124,8 +124,8 @@ fn matched(report: &Value) -> String {
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
 }
 
-/// Returns the median with its confidence interval, in microseconds below one millisecond and in
-/// milliseconds otherwise.
+/// Returns the median with its confidence interval: in microseconds below one millisecond,
+/// otherwise in milliseconds.
 fn runtime(stats: &Value) -> Option<String> {
     let median_ms = stats["median"].as_f64()?;
     let (scale, unit) = if median_ms < 1.0 { (1e3, "µs") } else { (1.0, "ms") };

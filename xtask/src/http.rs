@@ -1,4 +1,4 @@
-//! An HTTP client that reads JSON answers: [`Client`].
+//! An HTTP client for servers that answer in JSON: [`Client`].
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use ureq::Agent;
 
-/// Maximum wait for an answer; above the largest timeout that a contract may request.
+/// Maximum time to wait for an answer. It is longer than the longest timeout that a contract may
+/// request.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// Maximum size of an answer, bytes.
@@ -19,7 +20,7 @@ pub struct Client {
     url: String,
 }
 
-/// An answer with any status.
+/// An answer of the server, with any status.
 pub struct Answer {
     /// HTTP status.
     pub status: u16,

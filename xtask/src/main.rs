@@ -43,8 +43,7 @@ enum Task {
     /// Print which tests were skipped, from the file in which the tests recorded them.
     #[command(hide = true)]
     Skipped(test::SkippedOptions),
-    /// Run the checks in addition to the tests: format, lints, specifications, licences, real
-    /// clients.
+    /// Run the checks that are not tests: format, lints, specifications, licences, real clients.
     Ci(ci::Options),
     /// Check that `openapi/warpgauge.yaml` equals the specification that the program generates.
     Spec(ci::SpecOptions),

@@ -7,11 +7,11 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell;
 
-/// How to build the program.
+/// Kind of build.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// Debug build of the program alone, with the dependency features of the test build. With other
-    /// features Cargo would compile most crates again for the tests.
+    /// Debug build of the program alone. It uses the dependency features of the test build. With
+    /// other features, Cargo would compile most crates again for the tests.
     Dev,
     /// Debug build of the libraries, programs and examples of the whole workspace.
     Test,
@@ -19,14 +19,15 @@ pub enum Profile {
     Release,
 }
 
-/// Packages of the demo, and a package that enables the dependency features of the test build.
+/// Packages that the demo needs, and a package that enables the dependency features of the test
+/// build.
 const PROGRAM: [&str; 6] =
     ["-p", "warpgauge", "-p", "warpgauge-emulator", "-p", "warpgauge-test-features"];
 
-/// What `wheel` and `tarball` pack, and the folder for the package.
+/// Input and output of `wheel` and `tarball`.
 #[derive(clap::Args)]
 pub struct Packing {
-    /// Program to pack; the library of the emulated device must be in the same folder. Default: a
+    /// Program to pack. The library of the emulated device must be in the same folder. Default: a
     /// new release build.
     #[arg(long)]
     program: Option<PathBuf>,
@@ -41,8 +42,8 @@ pub struct Packing {
 }
 
 impl Packing {
-    /// Returns the program and the output folder. Builds the program if no option names it; the
-    /// default folder is `folder` in the target directory.
+    /// Returns the program and the output folder. If no option names the program, builds it. The
+    /// default output folder is `folder` in the target directory.
     pub fn paths(&self, folder: &str) -> Result<(PathBuf, PathBuf)> {
         let program = match &self.program {
             Some(program) => program.clone(),
@@ -147,7 +148,7 @@ pub fn build(profile: Profile) -> Result<PathBuf> {
     cargo.arg("build");
     match profile {
         Profile::Dev => cargo.args(PROGRAM),
-        // Examples enable the dependency features that only tests use.
+        // The examples enable dependency features that only tests use.
         Profile::Test => cargo.args(["--workspace", "--lib", "--bins", "--examples"]),
         Profile::Release => {
             cargo.args(["--release", "-p", "warpgauge", "-p", "warpgauge-emulator"])
@@ -169,7 +170,7 @@ pub fn profile_dir(profile: Profile) -> Result<PathBuf> {
     }))
 }
 
-/// Returns Cargo's target directory. This respects the user's configuration of Cargo.
+/// Returns the target directory of Cargo. The user's Cargo configuration is respected.
 pub fn target_dir() -> Result<PathBuf> {
     let text = shell::capture(shell::cargo().args([
         "metadata",
@@ -203,7 +204,7 @@ pub fn ensure_toolchain(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Installs a Python package if the program does not find it. A failure is an error in CI only;
+/// Installs a Python package if the program does not find it. If this fails in CI, it is an error;
 /// elsewhere the tests that need the package are skipped and report it.
 pub fn ensure_package(program: &Path, package: &str) -> Result<()> {
     if lists(program, package)? {
@@ -225,13 +226,13 @@ pub fn ensure_package(program: &Path, package: &str) -> Result<()> {
     }
 }
 
-/// Version of Triton that is tested in addition to the installed version: the newest supported
+/// Version of Triton that is tested in addition to the installed one. It is the newest supported
 /// version.
 const OTHER_TRITON: &str = "3.9.0";
 
-/// Returns the `site-packages` of another version of Triton, which is downloaded once. Returns
-/// `None` if pip cannot install it; the test that needs it then reports that it was skipped. In CI
-/// this is an error.
+/// Returns the `site-packages` directory of another version of Triton, which is downloaded once. If
+/// pip cannot install it, returns `None`, and the test that needs it reports that it was skipped;
+/// in CI this is an error.
 pub fn other_triton() -> Result<Option<PathBuf>> {
     let place = target_dir()?.join("xtask").join(format!("triton-{OTHER_TRITON}"));
     if place.is_dir() {
@@ -270,7 +271,7 @@ fn lists(program: &Path, compiler: &str) -> Result<bool> {
     Ok(text.lines().any(|line| names_version(line, compiler)))
 }
 
-/// Returns whether the line contains the name followed by a number, as in `nvrtc 13.0.88 …`.
+/// Returns whether the line contains the name, followed by a number, as in `nvrtc 13.0.88 …`.
 fn names_version(line: &str, compiler: &str) -> bool {
     line.split_once(compiler).is_some_and(|(_, rest)| {
         rest.trim_start_matches([' ', ':', '\t']).starts_with(|c: char| c.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! A warpgauge server that runs during one task: [`Server`].
+//! A warpgauge server that is started for one task: [`Server`].
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-/// Maximum wait for the line with the server's address.
+/// Maximum time to wait until the server prints its address.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A running server; dropping it stops the server.
+/// A running server. Dropping this value stops the server.
 pub struct Server {
     child: Child,
     /// Base address, e.g. `http://127.0.0.1:41234`.
@@ -21,13 +21,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts `program serve` on a free port and waits until it accepts connections. Its output is
-    /// written to `log`.
+    /// Starts `program serve` on a free port, and waits until the server accepts connections. The
+    /// output of the server is written to `log`.
     pub fn start(program: &Path, arguments: &[String], log: &Path) -> Result<Self> {
         Self::start_command(Command::new(program), arguments, log)
     }
 
-    /// Starts a server like [`Self::start`], with a command that may set environment variables.
+    /// Works like [`Self::start`], with a command that may set environment variables.
     pub fn start_command(mut program: Command, arguments: &[String], log: &Path) -> Result<Self> {
         let name = program.get_program().to_owned();
         let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
@@ -83,8 +83,7 @@ impl Drop for Server {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             return;
         }
-        // After SIGTERM the server can end its children. The standard library can only send
-        // SIGKILL.
+        // SIGTERM lets the server end its children. The standard library can send only SIGKILL.
         let asked =
             Command::new("sh").args(["-c", &format!("kill -TERM {}", self.child.id())]).status();
         if !asked.is_ok_and(|status| status.success()) {
@@ -94,13 +93,14 @@ impl Drop for Server {
     }
 }
 
-/// Copies lines to the log and sends the first address that a line contains.
+/// Copies lines to the log. Sends the first server address that occurs in a line.
 fn forward(stream: impl Read + Send + 'static, mut log: File, sender: Sender<String>) {
     thread::spawn(move || {
         let mut sender = Some(sender);
         for line in BufReader::new(stream).lines() {
             let Ok(line) = line else { return };
-            // The loop also reads if the disk is full: a full pipe would block the server.
+            // The loop continues to read if the disk is full, because a full pipe would block the
+            // server.
             let _ = writeln!(log, "{line}");
             if let Some(url) = address(&line)
                 && let Some(sender) = sender.take()

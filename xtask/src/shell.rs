@@ -14,12 +14,13 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
 }
 
-/// Returns the cargo that started this program, or `cargo` from `PATH`.
+/// Returns the `cargo` program that started this program, or `cargo` from `PATH`.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
-    // `cargo run` sets variables that describe this package. Build scripts that depend on them,
-    // such as ring's, would run again whenever cargo is started in another way.
+    // `cargo run` sets variables that describe this package. If they were inherited, build scripts
+    // that depend on them, such as ring's, would run again whenever cargo is started in another
+    // way.
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(describes_a_package) {
             command.env_remove(&name);
@@ -28,7 +29,7 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Returns whether cargo sets this variable to describe a package.
+/// Returns whether cargo sets this variable in order to describe a package.
 fn describes_a_package(name: &str) -> bool {
     ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "CARGO_PRIMARY_"]
         .iter()
@@ -56,7 +57,8 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command and returns its standard output. Its standard error is passed through.
+/// Runs a command and returns its standard output. The standard error of the command is not
+/// captured.
 pub fn capture(command: &mut Command) -> Result<String> {
     let text = describe(command);
     let output = command
@@ -84,7 +86,7 @@ pub fn has_postgres() -> bool {
         || find("initdb").is_some()
 }
 
-/// Finds a program in `PATH`, or returns an error with advice.
+/// Finds a program in `PATH`. If it is missing, the error contains advice.
 pub fn require(program: &str, advice: &str) -> Result<PathBuf> {
     find(program).with_context(|| format!("`{program}` is not installed; {advice}"))
 }
@@ -99,7 +101,7 @@ fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
 }
 
-/// Named steps of a task. Dropping this prints the time of each.
+/// The named steps of a task. Dropping this prints the time that each step took.
 #[derive(Default)]
 pub struct Steps {
     done: Vec<(String, Duration)>,

@@ -13,10 +13,10 @@ use crate::shell;
 /// Name of the library that the program loads from its own directory.
 const EMULATOR: &str = "libwarpgauge_emulator.so";
 
-/// A tarball that was written.
+/// A tarball that was packed.
 pub struct Tarball {
     pub path: PathBuf,
-    /// Oldest glibc version with which the program and the emulated device start.
+    /// Oldest version of glibc with which the program and the emulated device start.
     pub glibc: (u32, u32),
 }
 
@@ -104,11 +104,11 @@ fn fill(folder: &Path, program: &Path, emulator: &Path) -> Result<()> {
     shell::run(Command::new(program).args(["--quiet", "manual"]).arg(&manuals))
 }
 
-/// Packs the folder. The same files always result in the same archive, byte for byte.
+/// Packs the folder. The same files always result in an identical archive.
 fn compress(out: &Path, name: &str, archive: &Path) -> Result<()> {
     let commit = ["log", "-1", "--format=%ct"];
     let time = shell::capture(Command::new("git").args(commit).current_dir(shell::root()));
-    // The sources of a release tarball are not in a git repository.
+    // The sources in a release tarball are not in a git repository.
     let time = time.map_or_else(|_| "0".to_owned(), |time| time.trim().to_owned());
     shell::run(
         Command::new("tar")
@@ -123,8 +123,8 @@ fn compress(out: &Path, name: &str, archive: &Path) -> Result<()> {
     )
 }
 
-/// Returns the newest version of glibc's symbols that a file refers to. `python/hatch_build.py`
-/// derives the tag of a wheel in the same way.
+/// Returns the newest glibc symbol version to which a file refers. `python/hatch_build.py` derives
+/// the tag of a wheel in the same way.
 fn needed_glibc(file: &Path) -> Result<(u32, u32)> {
     const SIGN: &[u8] = b"GLIBC_";
     let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -135,7 +135,7 @@ fn needed_glibc(file: &Path) -> Result<(u32, u32)> {
         .with_context(|| format!("{} is not linked with glibc", file.display()))
 }
 
-/// Reads `2.34` at the start of a text.
+/// Reads a version such as `2.34` at the start of a text.
 fn version(text: &[u8]) -> Option<(u32, u32)> {
     let end = text.iter().position(|byte| !byte.is_ascii_digit() && *byte != b'.')?;
     let text = std::str::from_utf8(&text[..end]).ok()?;

@@ -1,5 +1,5 @@
-//! `cargo xtask wheel`: builds the wheel of the Python package, which includes the program and the
-//! emulated device.
+//! `cargo xtask wheel`: builds the wheel of the Python package. The wheel includes the program and
+//! the emulated device.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::product::Packing;
 use crate::shell;
 
-/// Environment variable with the path of the program, which `python/hatch_build.py` reads.
+/// Environment variable that contains the path of the program. `python/hatch_build.py` reads it.
 const VARIABLE: &str = "WARPGAUGE_PROGRAM";
 
 /// Builds the wheel and prints its path.
@@ -21,7 +21,7 @@ pub fn run(options: &Packing) -> Result<()> {
     Ok(())
 }
 
-/// Builds the wheel with the pip of an interpreter and returns the path of the wheel.
+/// Builds the wheel with the pip of a Python interpreter. Returns the path of the wheel.
 pub fn build(mut python: Command, program: &Path, out: &Path) -> Result<PathBuf> {
     let program = fs::canonicalize(program)
         .with_context(|| format!("the program {} does not exist", program.display()))?;
@@ -42,7 +42,7 @@ pub fn build(mut python: Command, program: &Path, out: &Path) -> Result<PathBuf>
     }
 }
 
-/// Returns the wheels in a folder, which may not exist.
+/// Returns the wheels in a folder. The folder need not exist.
 fn wheels(folder: &Path) -> Result<Vec<PathBuf>> {
     if !folder.is_dir() {
         return Ok(Vec::new());

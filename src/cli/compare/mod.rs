@@ -72,8 +72,8 @@ pub(super) fn run(
     Ok(Exit::of_comparison(&response))
 }
 
-/// Completes a comparison with the fields of the reference's file and the command line. Returns
-/// notes for the caller.
+/// Fills in a comparison from the reference's file and the command line. Returns notes for the
+/// user.
 fn complete(
     args: &CompareArgs,
     fields: &mut Map<String, Value>,
@@ -133,9 +133,9 @@ fn complete(
     Ok(notes)
 }
 
-/// Converts the fields of an evaluation into those of a comparison with its kernel as the
-/// reference. Returns a note on the fields that it omits, because the reference defines the
-/// expected outputs.
+/// Converts the fields of an evaluation to those of a comparison whose reference is the
+/// evaluation's kernel. Returns a note on the fields that are omitted because the reference defines
+/// the expected outputs.
 pub(super) fn from_contract(fields: &mut Map<String, Value>) -> Vec<String> {
     let mut contract = std::mem::take(fields);
     let kernel = contract.remove("kernel").unwrap_or(Value::Null);
@@ -173,8 +173,8 @@ fn asks(value: &Value) -> bool {
     }
 }
 
-/// Returns the kernel of a file as JSON. A file that contains only code gets the launch and options
-/// of the reference.
+/// Returns the kernel in a file, as JSON. If the file contains only code, the kernel uses the
+/// launch and the options of the reference.
 fn candidate(
     args: &CompareArgs,
     path: &Path,
@@ -201,7 +201,7 @@ fn candidate(
                 }),
             };
             if !is_same_language {
-                // Names and options of C++ have no meaning in Python, and vice versa.
+                // Names and options for C++ have no meaning in Python, and vice versa.
                 metadata.clear();
             }
             let named = metadata.get("kernel_name").and_then(Value::as_str);
@@ -232,7 +232,7 @@ fn candidate(
     json::tree("kernel", &kernel)
 }
 
-/// Returns the name of the source's kernel, if the source has exactly one.
+/// Returns the name of the only kernel in the source; `None` if there is not exactly one.
 fn only_kernel(kind: KernelType, source: &str) -> Option<String> {
     let names = match kind {
         KernelType::Cuda => infer::entries(source).into_iter().map(|entry| entry.name).collect(),

@@ -1,23 +1,24 @@
-//! Names of the kernels in a comparison: those of their files.
+//! Names of the kernels in a comparison. They are taken from the names of their files.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use warpgauge_contract::{MAX_CANDIDATE_NAME_BYTES, REFERENCE_NAME};
 
-/// Distinct names of the kernels in a comparison.
+/// Names of the kernels in a comparison. No two are equal.
 #[derive(Debug, PartialEq)]
 pub(super) struct Names {
-    /// Name of the reference in texts. Responses call it `reference`.
+    /// Name of the reference in printed texts. Responses call it `reference`.
     pub reference: String,
-    /// Names of the candidates, which are valid in a request.
+    /// Names of the candidates. All are valid in a request.
     pub candidates: Vec<String>,
 }
 
 impl Names {
-    /// Returns a name for each kernel: that of its file or, if two are equal, the file's path.
+    /// Returns a name for each kernel: the name of its file or, if two are equal, the file's path.
     pub(super) fn of(reference: &Path, candidates: &[PathBuf]) -> Self {
-        // A comparison file with candidates names no kernel files, and standard input has no name.
+        // A comparison file with candidates contains no names of kernel files, and standard input
+        // has no name.
         let is_kernel = !candidates.is_empty() && reference != Path::new("-");
         let reference = if is_kernel { reference } else { Path::new(REFERENCE_NAME) };
         let files = || std::iter::once(reference).chain(candidates.iter().map(PathBuf::as_path));
@@ -42,7 +43,7 @@ impl Names {
     }
 }
 
-/// Returns a valid name that is not taken yet: the given name, or the name with a number.
+/// Returns a valid name that is not in use yet: the given name, or the name with a number appended.
 fn valid(name: &str, taken: &mut BTreeSet<String>) -> String {
     let printable: String =
         name.chars().map(|c| if warpgauge_model::is_hidden(c) { '\u{fffd}' } else { c }).collect();
@@ -56,7 +57,7 @@ fn valid(name: &str, taken: &mut BTreeSet<String>) -> String {
     free
 }
 
-/// Returns the end of the name plus this ending, within the length limit of a request. The end of a
+/// Returns the end of the name with this ending, within the length limit for requests. The end of a
 /// path is its most specific part.
 fn ended(name: &str, ending: &str) -> String {
     let room = MAX_CANDIDATE_NAME_BYTES - ending.len();

@@ -8,28 +8,29 @@ use super::{ContractFileError, MAX_SOURCE_BYTES, read_source};
 use warpgauge_code::source::{TokenKind, included_header, tokens};
 use warpgauge_contract::{KernelCode, KernelType, MAX_FILES};
 
-/// Extensions of files that may be collected, so that a source cannot make the program send other
-/// files.
+/// Extensions of the files that may be collected. The list prevents a source from making the
+/// program send other files.
 const EXTENSIONS: [&str; 16] = [
     "h", "hh", "hpp", "hxx", "cuh", "cu", "c", "cc", "cpp", "cxx", "inl", "inc", "ipp", "tpp",
     "impl", "def",
 ];
 
-/// Files that a source includes or imports, directly or through others.
+/// Files that a source includes or imports, directly or indirectly.
 #[derive(Debug, Default)]
 pub(crate) struct LocalFiles {
-    /// Texts by their paths relative to one directory. For C++, it is the innermost directory that
-    /// contains all files and the source; for Python, it contains the top-level package.
+    /// Texts of the files by path. The paths are relative to one directory. For C++, it is the
+    /// innermost directory that contains all files and the source; for Python, it contains the
+    /// top-level package.
     pub files: BTreeMap<String, String>,
-    /// Path of the source relative to that directory; `None` if the source lies directly in it.
+    /// Path of the source relative to that directory; `None` if the source is directly in it.
     pub source_path: Option<String>,
     /// Paths of the files on this machine.
     pub paths: Vec<PathBuf>,
 }
 
 impl LocalFiles {
-    /// Adds the local files that a kernel's source includes or imports, and returns their paths.
-    /// `path` is that of the source.
+    /// Adds to the kernel the local files that its source includes or imports. Returns the paths of
+    /// these files. `path` is the path of the source.
     pub(crate) fn add_to(
         kernel: &mut KernelCode,
         path: &Path,
@@ -43,8 +44,8 @@ impl LocalFiles {
     }
 
     /// Collects the files that the source at `path` includes in quotes, or the modules that it
-    /// imports. Files that do not exist may belong to a toolkit or package; otherwise the compiler
-    /// reports them.
+    /// imports. Files that do not exist are skipped: they may belong to a toolkit or a package;
+    /// otherwise the compiler reports them.
     ///
     /// # Errors
     /// A file cannot be read, is too large or is not text, or there are too many files.
@@ -86,7 +87,7 @@ impl LocalFiles {
     }
 }
 
-/// Returns the existing files that a text includes, searched in both directories.
+/// Returns those files that a text includes and that exist in one of the two directories.
 fn included(text: &str, directories: [&PathBuf; 2]) -> BTreeSet<PathBuf> {
     let directives = tokens(text).filter(|token| token.kind == TokenKind::Directive);
     let quoted = directives.filter(|token| token.text.contains('"'));

@@ -1,4 +1,4 @@
-//! Reads contract files and replaces `source_file` in them; [`ContractFile`] is the result.
+//! Reads contract files and replaces `source_file` in them. The result is a [`ContractFile`].
 //!
 //! Requests contain no file paths. A contract *file* may contain `source_file: kernel.cu` in a
 //! kernel, relative to the contract file. The program replaces the field by `source_code`, or by
@@ -25,21 +25,21 @@ use warpgauge_model::nearest;
 /// Maximum size of a kernel source, bytes.
 const MAX_SOURCE_BYTES: u64 = 16 << 20;
 
-/// Maximum number of directory entries that are compared with a missing name.
+/// Maximum number of directory entries that are compared with the name of a missing file.
 const MAX_LISTED: usize = 4096;
 
-/// Maximum size of a kernel image, bytes.
+/// Maximum size of a compiled kernel image, bytes.
 const MAX_BINARY_BYTES: u64 = 64 << 20;
 
-/// Error in reading a contract file.
+/// Reason why a contract file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ContractFileError {
     /// The file cannot be read.
     #[error("could not read {}", shown(path))]
     Read {
-        /// The file.
+        /// The file that cannot be read.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the failure.
         source: std::io::Error,
     },
     /// The file does not exist.
@@ -49,69 +49,69 @@ pub enum ContractFileError {
         meant.as_ref().map(|name| format!(" (did you mean `{}`?)", shown(name))).unwrap_or_default()
     )]
     Missing {
-        /// The file.
+        /// The file that does not exist.
         path: PathBuf,
-        /// The file with the most similar name in the same directory.
+        /// The file in the same directory whose name is the most similar.
         meant: Option<PathBuf>,
     },
     /// The path is a directory, a device or a pipe.
     #[error("{} is not a regular file; name a file", shown(path))]
     NotAFile {
-        /// The path.
+        /// The path that is not a regular file.
         path: PathBuf,
     },
     /// The file is larger than the limit.
     #[error("{} is larger than {}, the most that is read; is it the right file?", shown(path), bytes(*limit))]
     TooLarge {
-        /// The file.
+        /// The file that is too large.
         path: PathBuf,
         /// The limit, bytes.
         limit: u64,
     },
-    /// The format does not follow from the file's name.
+    /// The name of the file does not show its format.
     #[error(
         "{}: the name does not show the format; contracts end in .yaml, .yml, .json, .msgpack or .mpk, kernels in \
          .cu, .py, .ptx, .cubin or .fatbin",
         shown(path)
     )]
     Format {
-        /// The file.
+        /// The file whose format is not known.
         path: PathBuf,
     },
-    /// The file does not parse.
+    /// The content of the file does not conform to its format.
     #[error("{}: {message}", path.display())]
     Syntax {
-        /// The file.
+        /// The file that cannot be parsed.
         path: PathBuf,
-        /// The parser's message, with line and column if known.
+        /// The message of the parser, with line and column if they are known.
         message: String,
     },
     /// The file parses, but a field is not valid.
     #[error("{}: {at}: {message}", path.display())]
     Field {
-        /// The file.
+        /// The file that contains the field.
         path: PathBuf,
-        /// Path of the field.
+        /// Path of the invalid field.
         at: String,
-        /// Description of a valid value.
+        /// Description of valid values.
         message: String,
     },
 }
 
-/// A contract file, parsed, with every `source_file` replaced.
+/// A parsed contract file in which every `source_file` is replaced.
 #[derive(Debug, Clone)]
 pub(super) struct ContractFile {
     path: PathBuf,
-    /// File of the kernel's source.
+    /// File that contains the source of the kernel.
     source: Option<PathBuf>,
     /// Paths of the files from which the contract was read.
     files: Vec<PathBuf>,
-    /// Fields of the contract, as the service receives them.
+    /// Fields of the contract, in the form that the service receives.
     pub fields: Map<String, Value>,
 }
 
 impl ContractFile {
-    /// Reads `path`, or standard input for `-`; the limit is in bytes.
+    /// Reads the file at `path`; `-` means standard input. `limit` is the maximum size, bytes.
     pub(super) fn read(path: &Path, limit: u64) -> Result<Self, ContractFileError> {
         let (bytes, format, directory) = if path == Path::new("-") {
             let bytes = read_limited(std::io::stdin().lock(), path, limit)?;
@@ -137,13 +137,14 @@ impl ContractFile {
         Ok(contract)
     }
 
-    /// Returns a contract that was not read from a file. Errors name it `name` instead of a path.
+    /// Returns a contract that was not read from a file. Errors refer to it as `name`, in place of
+    /// a path.
     pub(super) fn of(name: &str, fields: Map<String, Value>) -> Self {
         Self { path: name.into(), source: None, files: Vec::new(), fields }
     }
 
-    /// Returns the contract with the path of its kernel's source and of the files that the source
-    /// includes.
+    /// Adds to the contract the path of its kernel's source, and the paths of the files that the
+    /// source includes.
     pub(super) fn with_source(self, path: &Path, beside: Vec<PathBuf>) -> Self {
         let files = [path.to_owned()].into_iter().chain(beside).collect();
         Self { source: Some(path.to_owned()), files, ..self }
@@ -160,7 +161,7 @@ impl ContractFile {
         Some(SourceView::new(self.source.as_deref()?, text))
     }
 
-    /// Returns the file of the kernel's code, if the contract names one.
+    /// Returns the file that contains the kernel's code, if the contract refers to one.
     pub(super) fn source_path(&self) -> Option<&Path> {
         self.source.as_deref()
     }
@@ -174,8 +175,8 @@ impl ContractFile {
         self.read_as(warpgauge_document::from_value)
     }
 
-    /// Returns the contract as a typed request. Like a request body, it may have the form of the
-    /// CUDA Evaluation Server.
+    /// Returns the contract as a typed request. Like a request body, the contract may use the
+    /// request format of the CUDA Evaluation Server.
     pub(super) fn compatible<T: Compatible>(self) -> Result<T, ContractFileError> {
         self.read_as(warpgauge_contract::compatible_from_value)
     }
@@ -279,7 +280,7 @@ pub(super) fn read_source(path: &Path) -> Result<String, ContractFileError> {
     })
 }
 
-/// Returns a kernel image, in base64.
+/// Returns a compiled kernel image in base64.
 pub(super) fn read_binary(path: &Path) -> Result<String, ContractFileError> {
     let bytes = read_file(path, MAX_BINARY_BYTES)?;
     Ok(base64::engine::general_purpose::STANDARD.encode(bytes))
@@ -306,12 +307,12 @@ pub(super) fn check_file(path: &Path) -> Result<(), ContractFileError> {
     }
 }
 
-/// Returns the path on one line.
+/// Returns the path in a form that fits on one line.
 fn shown(path: &Path) -> String {
     plain_line(&path.display().to_string())
 }
 
-/// Returns the file with the most similar name in the directory of a missing file.
+/// Returns the file whose name is the most similar to that of a missing file in the same directory.
 fn nearest_file(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let directory = path.parent()?;

@@ -1,4 +1,4 @@
-//! Imports of Python modules, found without an interpreter.
+//! Finds the imports of Python modules without an interpreter.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ const MAX_LINES: usize = 256;
 /// An import statement.
 #[derive(Debug, PartialEq, Eq)]
 struct Import {
-    /// Number of dots in front of the module's name.
+    /// Number of dots before the name of the module.
     dots: usize,
     module: String,
     /// Names that are imported from the module.
     names: Vec<String>,
 }
 
-/// Returns the directory that contains the top-level package of a module: the first ancestor
+/// Returns the directory that contains a module's top-level package. It is the first ancestor
 /// directory that is not a package.
 pub(super) fn root_of(directory: &Path) -> PathBuf {
     let mut root = directory;
@@ -28,8 +28,8 @@ pub(super) fn root_of(directory: &Path) -> PathBuf {
     root.to_owned()
 }
 
-/// Returns the files in `roots` that a module imports. `own` is the module's directory. The last
-/// root contains the top-level package; files outside it are not collected.
+/// Returns the files in `roots` that a module imports. `own` is the directory of the module. The
+/// last root contains the top-level package; files outside it are not collected.
 ///
 /// Packages that contain an imported module are omitted, because they often import all of their
 /// modules.
@@ -52,8 +52,8 @@ pub(super) fn imported(text: &str, own: &Path, roots: [&Path; 2]) -> BTreeSet<Pa
     found
 }
 
-/// Returns the files of a module, or of the imported names that are modules. `is_named` is false if
-/// the import consists only of dots.
+/// Returns the files of a module, or of those imported names that are modules. `is_named` is false
+/// if the import consists only of dots.
 fn files_of(path: &Path, names: &[String], is_named: bool) -> Vec<PathBuf> {
     let python = |path: &Path| {
         let mut file = path.as_os_str().to_owned();

@@ -1,4 +1,4 @@
-//! Checks of the machine: driver, emulator, confinement, files.
+//! Checks of the machine: the driver, the emulator, confinement, and files.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use warpgauge_config::Config;
 use warpgauge_device::loader::find_emulator;
 use warpgauge_sandbox::{enforcement, own_root};
 
-/// File with the version of NVIDIA's kernel module.
+/// File that contains the version of NVIDIA's kernel module.
 const DRIVER: &str = "/proc/driver/nvidia/version";
 
 /// Free space below which writes to caches and the store may soon fail, bytes.
@@ -30,8 +30,8 @@ pub(super) fn driver() -> Check {
     }
 }
 
-/// Returns the version in the first line of the module's text, or the whole line if it contains
-/// none.
+/// Returns the version in the first line of the kernel module's text; if there is none, returns the
+/// whole line.
 fn version_of(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
     let is_version = |word: &&str| {
@@ -40,7 +40,8 @@ fn version_of(text: &str) -> String {
     first.split_whitespace().find(is_version).unwrap_or(first).to_owned()
 }
 
-/// Returns the command or step that installs the driver on the system below `root`.
+/// Returns the command or the step that installs the driver on the operating system whose root
+/// directory is `root`.
 fn remedy_of_driver(root: &Path) -> &'static str {
     if root.join(".dockerenv").exists() || root.join("run/.containerenv").exists() {
         return "start the container with --gpus all, on a host with the driver and \
@@ -113,7 +114,7 @@ pub(super) fn sandbox() -> Vec<Check> {
 const LANDLOCK: &str = "keeps submitted code from files and the network";
 const OWN_ROOT: &str = "hides the existence of paths from submitted code";
 
-/// Checks the directory of jobs and caches.
+/// Checks the directory that contains jobs and caches.
 pub(super) fn data_directory(path: &Path) -> Check {
     let purpose = "stores jobs, reports and caches";
     let shown = path.display();

@@ -1,4 +1,5 @@
-//! `warpgauge doctor`: reports present and missing components, and how to install them.
+//! `warpgauge doctor`: reports which components are present and which are missing, and how to
+//! install them.
 
 mod machine;
 mod page;
@@ -30,25 +31,25 @@ pub(in crate::cli) struct DoctorArgs {
 enum State {
     /// The component is present and works.
     Ok,
-    /// The component is absent; evaluations run without it.
+    /// The component is absent. Evaluations run without it.
     Absent,
-    /// Evaluations run, with a restriction.
+    /// Evaluations run, but with a restriction.
     Weak,
-    /// No evaluation runs without the component.
+    /// No evaluation can run without the component.
     Fault,
 }
 
-/// A check with its result.
+/// A check and its result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Check {
     /// Stable name, such as `nvrtc`.
     name: &'static str,
     state: State,
-    /// Version and place of the component, or the problem.
+    /// Version and location of the component, or the problem.
     found: String,
     /// Purpose of the component.
     purpose: &'static str,
-    /// Command or step that solves the problem.
+    /// Command or step that solves the problem; absent if there is no problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
 }
@@ -58,7 +59,7 @@ impl Check {
         Self { name, state: State::Ok, found: found.into(), purpose, remedy: None }
     }
 
-    /// Returns a check that found a fault or a restriction, with its remedy.
+    /// Returns a check that found a fault or a restriction, with a remedy.
     fn lacks(
         name: &'static str,
         purpose: &'static str,
@@ -73,9 +74,9 @@ impl Check {
 /// The results of all checks.
 #[derive(Debug, Serialize)]
 struct Diagnosis {
-    /// Whether evaluations run: a small kernel was evaluated and is correct.
+    /// Whether evaluations run. This is shown by a small kernel that was evaluated and is correct.
     ready: bool,
-    /// First step to make evaluations run; absent if they run or no remedy is known.
+    /// First step towards working evaluations. Absent if evaluations run, or if no remedy is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
     checks: Vec<Check>,
@@ -109,7 +110,7 @@ pub(super) fn run(
 
 fn conclude(checks: Vec<Check>) -> Diagnosis {
     let ready = checks.iter().any(|check| check.name == trial::NAME && check.state == State::Ok);
-    // A fault precedes the faults that follow from it.
+    // A fault is listed before the faults that follow from it.
     let fault = checks.iter().find(|check| check.state == State::Fault);
     let next = fault.filter(|_| !ready).and_then(|check| check.remedy.clone());
     Diagnosis { ready, next, checks }

@@ -1,4 +1,4 @@
-//! The text of a diagnosis.
+//! Formats a diagnosis as text.
 
 use super::{Check, Diagnosis, State};
 use crate::cli::terminal::{Style, plain_line};

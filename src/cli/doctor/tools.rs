@@ -21,7 +21,7 @@ pub(super) fn compilers(found: &Toolchain) -> Vec<Check> {
             );
             Check::lacks("nvrtc", NVRTC, State::Weak, (found, "warpgauge toolchain install"))
         }
-        // nvcc can replace NVRTC.
+        // If nvcc is installed, it can replace NVRTC.
         None => {
             let state = if found.nvcc.is_some() { State::Absent } else { State::Fault };
             Check::lacks("nvrtc", NVRTC, state, ("not found", "warpgauge toolchain install"))
@@ -71,7 +71,8 @@ fn triton(found: &Toolchain) -> Check {
     package("triton", "compiles Triton kernels", found.map_err(|why| why.reason))
 }
 
-/// Returns the check of a Python package: its version and directory, or the reason for its absence.
+/// Returns the check of a Python package. It contains the version and the directory, or the reason
+/// why the package is absent.
 fn package(
     name: &'static str,
     purpose: &'static str,
@@ -86,7 +87,7 @@ fn package(
     }
 }
 
-/// Checks NVIDIA's tools, which only evaluations on a GPU use.
+/// Checks NVIDIA's tools. Only evaluations on a GPU use them.
 pub(super) fn profilers(found: &Toolchain, config: &Config) -> Vec<Check> {
     let purpose = "reads hardware counters of a GPU from within a worker";
     let cupti = match found.cupti.first() {
@@ -121,7 +122,7 @@ pub(super) fn profilers(found: &Toolchain, config: &Config) -> Vec<Check> {
     let named = config.tools.path.split(':').filter(|path| !path.is_empty());
     let named = named.map(Path::new).collect::<Vec<_>>();
     let tools = tools.map(|(name, tool, purpose, remedy)| {
-        // Directories in the configuration come first.
+        // Directories in the configuration are searched first.
         let own = named.iter().map(|place| place.join(name)).find(|path| path.is_file());
         match (own, tool) {
             (Some(path), _) => Check::ok(name, purpose, path.display().to_string()),

@@ -1,4 +1,4 @@
-//! Evaluates a small kernel: the check that decides whether evaluations run.
+//! Evaluates a small kernel. This check decides whether evaluations can run.
 
 use serde_json::json;
 
@@ -15,17 +15,18 @@ pub(super) const NAME: &str = "evaluation";
 
 const PURPOSE: &str = "a small kernel is compiled, launched, checked and timed";
 
-/// The kernel, which doubles each element.
+/// The evaluated kernel, which doubles each element.
 const SOURCE: &str = "extern \"C\" __global__ void twice(const float* x, float* y, int n) {\n\
     \x20   int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
     \x20   if (i < n) y[i] = 2.0f * x[i];\n}\n";
 
-/// The reference. It computes the same result in another way, so that the outputs are checked.
+/// The reference kernel. It computes the same result in another way, so that the outputs are really
+/// checked.
 const REFERENCE: &str = "extern \"C\" __global__ void sum(const float* x, float* y, int n) {\n\
     \x20   int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
     \x20   if (i < n) y[i] = x[i] + x[i];\n}\n";
 
-/// Evaluates the kernel and returns the checks of the evaluation and of the GPU.
+/// Evaluates the kernel. Returns the checks of the evaluation and of the GPU.
 pub(super) fn run(config: &Config) -> Result<(Check, Check), CliError> {
     let request: EvaluateRequest = serde_json::from_value(contract())
         .map_err(|error| CliError::Internal(format!("the doctor's contract: {error}")))?;

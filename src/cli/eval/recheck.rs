@@ -1,4 +1,4 @@
-//! Runs a kernel with an invalid memory access again under the memory checker, so that the report
+//! Runs a kernel with an invalid memory access again under the memory checker. The report then
 //! names the access: its line, its thread, and its argument.
 
 use std::time::{Duration, Instant};

@@ -23,7 +23,8 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Inode, length and modification time, which differ between two saves.
 type Mark = (u64, u64, i64, i64);
 
-/// Files whose saves are awaited. Editors replace files, so their directories are watched.
+/// Files whose next save is awaited. Editors replace files, so the directories of the files are
+/// watched.
 pub(super) struct Saves {
     files: BTreeMap<PathBuf, Option<Mark>>,
     directories: BTreeSet<PathBuf>,

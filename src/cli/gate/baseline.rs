@@ -1,4 +1,5 @@
-//! The tree with which the working tree is compared, as a directory: [`Baseline`].
+//! The source tree with which the working tree is compared. It is available as a directory:
+//! [`Baseline`].
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use crate::cli::CliError;
 use warpgauge_gate::BaselineOrigin;
 use warpgauge_gate::report::BaselineKind;
 
-/// A baseline. Files that were written for it are removed when it is dropped.
+/// A baseline. Dropping it removes the files that were written for it.
 #[derive(Debug)]
 pub(super) struct Baseline {
     /// Name and kind of the baseline, for the report.
@@ -25,7 +26,7 @@ impl Baseline {
             _ => PathBuf::from("."),
         };
         let is_directory = Path::new(name).is_dir();
-        // A directory does not need git.
+        // If the baseline is a directory, git is not needed.
         let root = match git::root(&home) {
             Err(_) if is_directory => Err(String::new()),
             other => other?,

@@ -71,7 +71,7 @@ pub(super) fn run(
     Ok(GateExit::Pass)
 }
 
-/// Returns the comparisons of a case with itself, each in fresh processes.
+/// Returns comparisons of a case with itself. Each runs in fresh processes.
 fn against_itself(
     args: &CalibrateArgs,
     suite: &Suite,
@@ -143,7 +143,7 @@ fn judge(
     Ok(calibrated(cache, &runs, &planned, hindrances(answers)))
 }
 
-/// Returns the properties of a kernel, other than noise, that make it unsuitable for a gate.
+/// Returns the properties of a kernel that make it unsuitable for a gate, other than noise.
 fn hindrances(answers: &[CompareResponse]) -> Vec<String> {
     let mut found = Vec::new();
     let two = |answer: &&CompareResponse| {

@@ -1,4 +1,4 @@
-//! Contracts of the cases of a suite, read from the tree of the candidate or of the baseline.
+//! Reads the contracts of a suite's cases from the candidate's or the baseline's tree.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use crate::cli::{CliError, json};
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_gate::CaseSpec;
 
-/// Reads a case's contract. `directory` is the suite's directory in that tree. `None` means that
-/// the tree lacks a file of the case.
+/// Reads the contract of a case. `directory` is the directory of the suite in that tree. Returns
+/// `None` if a file of the case is missing in the tree.
 pub(super) fn read(
     case: &CaseSpec,
     directory: &Path,

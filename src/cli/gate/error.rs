@@ -1,4 +1,4 @@
-//! Errors of the gate: [`GateError`].
+//! Errors of the gate. The main type is [`GateError`].
 
 use std::path::PathBuf;
 
@@ -6,33 +6,33 @@ use crate::cli::CliError;
 use warpgauge_gate::report::RenderError;
 use warpgauge_gate::{CalibrationError, SuiteError};
 
-/// Reason for a missing verdict. None of these errors is a regression.
+/// Reason why there is no verdict. None of these errors is a regression.
 #[derive(Debug, thiserror::Error)]
 pub enum GateError {
     /// The suite cannot be read or is not valid.
     #[error("{}: {source}", path.display())]
     Suite {
-        /// The file.
+        /// The suite file.
         path: PathBuf,
-        /// Problem of the suite.
+        /// Problem that was found in the suite.
         source: Box<SuiteError>,
     },
     /// The calibration cannot be used.
     #[error("{}: {source}", path.display())]
     Calibration {
-        /// The file.
+        /// The calibration file.
         path: PathBuf,
-        /// Problem of the calibration.
+        /// Problem that was found in the calibration.
         source: Box<CalibrationError>,
     },
     /// The device, driver or method differs from that of the baseline or the calibration.
     #[error("{} against {baseline}: {message}", suite.display())]
     Conditions {
-        /// The suite.
+        /// The suite file.
         suite: PathBuf,
-        /// The baseline's name on the command line.
+        /// Name of the baseline on the command line.
         baseline: String,
-        /// Difference, and remedy.
+        /// Description of the difference, with a remedy.
         message: String,
     },
     /// The run passed, but its candidate could not become the baseline.
@@ -41,42 +41,42 @@ pub enum GateError {
          `warpgauge baselines promote {name} --job {job}{at}`"
     )]
     NotPromoted {
-        /// The baseline's name.
+        /// Name of the baseline that was not replaced.
         name: String,
         /// Id of the run's job.
         job: String,
-        /// ` --server URL`, or empty.
+        /// ` --server URL`, or an empty text if the run was on this machine.
         at: String,
-        /// Why not.
+        /// Reason why the baseline was not replaced.
         source: Box<CliError>,
     },
-    /// A file of a case does not exist.
+    /// A file that a case needs does not exist.
     #[error(
         "case `{case}`: {} does not exist; paths are relative to the suite file", path.display()
     )]
     NoFile {
-        /// The case.
+        /// Name of the case.
         case: String,
-        /// The file.
+        /// The file that does not exist.
         path: PathBuf,
     },
-    /// The name of a kernel file does not show its kind.
+    /// The name of a file does not show which kind of kernel it contains.
     #[error(
         "case `{case}`: {}: expected a kernel (.cu, .py, .ptx, .cubin, .fatbin)", path.display()
     )]
     NoKernel {
-        /// The case.
+        /// Name of the case.
         case: String,
-        /// The file.
+        /// The file with the kernel.
         path: PathBuf,
     },
-    /// The contract is not that of a single evaluation.
+    /// The contract is not a contract for a single evaluation.
     #[error("case `{case}`: {}: has no `kernel`; a case needs a contract as for `eval`",
         path.display())]
     NoContract {
-        /// The case.
+        /// Name of the case.
         case: String,
-        /// The file.
+        /// The contract file.
         path: PathBuf,
     },
     /// Both a directory and a git ref have this name.
@@ -85,20 +85,20 @@ pub enum GateError {
          directory or refs/heads/{name} for the branch"
     )]
     Ambiguous {
-        /// The name.
+        /// The ambiguous name.
         name: String,
     },
-    /// The name is neither a directory nor a git ref.
+    /// The name refers neither to a directory nor to a git ref.
     #[error(
         "--baseline {name}: neither a directory nor a git ref of {}: {message}; fetch it first \
          (in a shallow clone: `git fetch --depth 1 origin REF`)", repository.display()
     )]
     NoBaseline {
-        /// The name.
+        /// The name that was not found.
         name: String,
-        /// The repository that git searched.
+        /// The repository in which the git ref was searched.
         repository: PathBuf,
-        /// The message of git.
+        /// The message that git printed.
         message: String,
     },
     /// The suite is not in a git repository.
@@ -107,25 +107,25 @@ pub enum GateError {
         suite.display()
     )]
     NoRepository {
-        /// The baseline's name on the command line.
+        /// Name of the baseline on the command line.
         name: String,
-        /// The suite.
+        /// The suite file.
         suite: PathBuf,
-        /// The message of git.
+        /// The message that git printed.
         message: String,
     },
-    /// git failed.
+    /// A git command failed.
     #[error("git {operation} failed: {message}")]
     Git {
-        /// The git command.
+        /// The git command that failed.
         operation: &'static str,
-        /// The message of git.
+        /// The message that git printed.
         message: String,
     },
     /// git cannot be started.
     #[error("could not start git; install it, or name a directory as baseline")]
     NoGit(#[source] std::io::Error),
-    /// The comparison uses counts, which need no calibration.
+    /// The comparison uses exact counts, which need no calibration.
     #[error(
         "counts on the emulated device are exact and need no calibration; run this command on the GPU \
          on which the gate will run"
@@ -134,9 +134,9 @@ pub enum GateError {
     /// A case could not be measured against itself.
     #[error("case `{case}` could not be calibrated: {message}")]
     NotCalibrated {
-        /// The case.
+        /// Name of the case.
         case: String,
-        /// Why not.
+        /// Reason for the failure.
         message: String,
     },
     /// A report cannot be rendered because of a bug.

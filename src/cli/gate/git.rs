@@ -1,16 +1,16 @@
-//! Reads commits of the suite's repository. It registers no worktree, and changes neither the index
-//! nor any file of the repository.
+//! Reads commits from the suite's repository. No worktree is registered, and neither the index nor
+//! any file of the repository is changed.
 
 use std::path::{Path, PathBuf};
 
 use super::GateError;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Maximum length of a message of git, characters.
+/// Maximum length of a message from git, characters.
 const MAX_MESSAGE: usize = 500;
 
-/// Variables through which hooks and CI systems direct git to a repository other than that of a
-/// path.
+/// Environment variables with which hooks and CI systems make git use another repository than the
+/// one at the current path.
 const BENT: [&str; 6] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -20,14 +20,14 @@ const BENT: [&str; 6] = [
     "GIT_NAMESPACE",
 ];
 
-/// Returns a git command without secrets in its environment: filters and hooks of a repository are
-/// untrusted programs.
+/// Returns a git command whose environment contains no secrets, because the filters and hooks of a
+/// repository are untrusted programs.
 fn git(directory: &Path) -> ChildProgram {
     let git = ChildProgram::new("git", Environment::Users).without(BENT).arg("-C").arg(directory);
     git.variable("GIT_TERMINAL_PROMPT", "0").variable("LC_ALL", "C")
 }
 
-/// Runs git and returns its output. The inner error is git's message.
+/// Runs git and returns its output. The inner error is the message that git printed.
 fn run(git: &ChildProgram) -> Result<Result<String, String>, GateError> {
     let output = git.to_blocking().output().map_err(GateError::NoGit)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -39,21 +39,21 @@ fn run(git: &ChildProgram) -> Result<Result<String, String>, GateError> {
     Ok(Err(said.chars().take(MAX_MESSAGE).collect()))
 }
 
-/// Returns the root of the working tree that contains `directory`. The inner error is git's
-/// message.
+/// Returns the root of the working tree that contains `directory`. The inner error is the message
+/// that git printed.
 pub(super) fn root(directory: &Path) -> Result<Result<PathBuf, String>, GateError> {
     let toplevel = git(directory).args(["rev-parse", "--show-toplevel"]);
     Ok(run(&toplevel)?.map(PathBuf::from))
 }
 
-/// Returns the commit with this name. The inner error is git's message.
+/// Returns the commit with this name. The inner error is the message that git printed.
 pub(super) fn commit(root: &Path, name: &str) -> Result<Result<String, String>, GateError> {
     let verify = git(root).args(["rev-parse", "--verify", "--end-of-options"]);
     run(&verify.arg(format!("{name}^{{commit}}")))
 }
 
-/// Returns the commit of a directory's files, with `-dirty` if the files differ from it. `None`
-/// means that there is no git, no repository or no commit; the caller only displays the result.
+/// Returns the commit of the files in a directory, with `-dirty` if the files differ from it.
+/// Returns `None` if there is no git, no repository or no commit. The result is only displayed.
 pub(in crate::cli) fn described(directory: &Path) -> Option<String> {
     let directory = if directory == Path::new("") { Path::new(".") } else { directory };
     let head = git(directory).args(["rev-parse", "--verify", "HEAD^{commit}"]);
@@ -64,14 +64,14 @@ pub(in crate::cli) fn described(directory: &Path) -> Option<String> {
     Some(if dirty { format!("{head}-dirty") } else { head })
 }
 
-/// Environment variables with the branch of a detached checkout: on GitHub for a pull request, on
-/// GitHub otherwise, and on GitLab.
+/// Environment variables that contain the branch of a detached checkout: on GitHub for a pull
+/// request, on GitHub otherwise, and on GitLab.
 const BRANCHES: [&str; 3] = ["GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME"];
 
 /// Maximum length of a branch name in a request, bytes.
 const MAX_BRANCH: usize = 255;
 
-/// Returns the branch of a directory's files, or `None` if it is not known.
+/// Returns the branch of the files in a directory; `None` if it is not known.
 pub(super) fn branch(directory: &Path) -> Option<String> {
     let directory = if directory == Path::new("") { Path::new(".") } else { directory };
     let head = git(directory).args(["symbolic-ref", "--quiet", "--short", "HEAD"]);
@@ -84,8 +84,8 @@ pub(super) fn branch(directory: &Path) -> Option<String> {
     head.or_else(named).filter(is_plain)
 }
 
-/// Writes all files of a commit into `into`, an existing empty directory. `index` is a path beside
-/// it, for git's index.
+/// Writes all files of a commit to `into`, which is an existing empty directory. `index` is a path
+/// outside that directory, for git's index.
 pub(super) fn write_tree(
     root: &Path,
     commit: &str,

@@ -1,4 +1,4 @@
-//! Positions of the kernels of a suite's cases, for annotations of files.
+//! Finds the positions of kernels in source files, so that a report can annotate the files.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -8,8 +8,8 @@ use warpgauge_code::source::find_kernels;
 use warpgauge_gate::CaseSpec;
 use warpgauge_gate::report::GateReport;
 
-/// Adds the file and the line of each case's kernel to the report. The verdict does not depend on
-/// them. If a file can no longer be read, its case has no position.
+/// Adds to the report the file and the line of each case's kernel. The verdict does not depend on
+/// them. If a file can no longer be read, its case gets no position.
 pub(super) fn mark(report: &mut GateReport, suite: &Path, limit: u64) {
     let Ok(cases) = suite_file::read(suite).map(|suite| suite.cases) else { return };
     let home = suite.parent().unwrap_or(Path::new(""));
@@ -21,7 +21,7 @@ pub(super) fn mark(report: &mut GateReport, suite: &Path, limit: u64) {
     }
 }
 
-/// Returns the file with the kernel's code, and the line on which the kernel begins.
+/// Returns the file that contains the kernel's code, and the line at which the kernel begins.
 fn place(case: &CaseSpec, home: &Path, limit: u64) -> Option<(PathBuf, Option<u32>)> {
     let contract = home.join(&case.contract);
     let read = ContractFile::read(&contract, limit).ok()?;
@@ -35,7 +35,8 @@ fn place(case: &CaseSpec, home: &Path, limit: u64) -> Option<(PathBuf, Option<u3
     Some((tidied(&source), line))
 }
 
-/// Returns the path without `.` and with `..` resolved textually, because CI systems compare paths.
+/// Returns the path without `.`, and with `..` resolved textually, because CI systems compare
+/// paths.
 fn tidied(path: &Path) -> PathBuf {
     let mut tidy = PathBuf::new();
     for component in path.components() {
@@ -52,8 +53,8 @@ fn tidied(path: &Path) -> PathBuf {
     tidy
 }
 
-/// Returns the first line, from 1, on which the kernel's name precedes a parenthesis. Without a
-/// name, the only kernel of CUDA C++ source is used.
+/// Returns the first line, from 1, on which the name of the kernel precedes a parenthesis. If no
+/// name is given, the only kernel in the CUDA C++ source is searched for.
 fn first_line(text: &str, name: Option<&str>) -> Option<u32> {
     let name = match name {
         Some(name) => name.to_owned(),

@@ -1,4 +1,5 @@
-//! `warpgauge gate`: reads files and commits, to which the rules of [`warpgauge_gate`] apply.
+//! `warpgauge gate`: reads files and commits. [`warpgauge_gate`] contains the rules that apply to
+//! them.
 
 mod args;
 mod baseline;

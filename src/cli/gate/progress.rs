@@ -1,4 +1,5 @@
-//! Progress of a suite: a bar with the remaining time on a terminal, otherwise a line per case.
+//! Shows the progress of a suite: on a terminal a bar with the remaining time, otherwise a line per
+//! case.
 
 use indicatif::ProgressBar;
 
@@ -10,7 +11,7 @@ use warpgauge_job_views::JobEvent;
 pub(super) struct Steps {
     bar: Option<ProgressBar>,
     quiet: bool,
-    /// Names of the steps in order. Further steps are confirmations.
+    /// Names of the steps, in order. Any further steps are repeated comparisons.
     names: Vec<String>,
     /// Number of steps that were shown.
     told: usize,
@@ -30,7 +31,7 @@ impl Steps {
         Self { bar, quiet: terminal.quiet, names, told: 0, of, attempt: 1 }
     }
 
-    /// Shows an event of a job. Events may be missing, so skipped steps are shown as well.
+    /// Shows an event of a job. Because events may be missing, skipped steps are shown as well.
     pub(super) fn show(&mut self, event: &JobEvent) {
         if event.attempt > self.attempt {
             self.attempt = event.attempt;
@@ -52,17 +53,17 @@ impl Steps {
         }
     }
 
-    /// Shows all cases as started.
+    /// Shows that all cases have started.
     pub(super) fn all(&mut self) {
         self.reach(self.names.len());
     }
 
-    /// Shows the next step as started.
+    /// Shows that the next step has started.
     pub(super) fn begin(&mut self) {
         self.reach(self.told + 1);
     }
 
-    /// Counts a step as complete.
+    /// Counts a step as completed.
     pub(super) fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.inc(1);

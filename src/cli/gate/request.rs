@@ -1,4 +1,5 @@
-//! The request of a gate run: the suite, its calibration and the contracts of both sides.
+//! Builds the request for a gate run from the suite, its calibration and the contracts of both
+//! sides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,19 +14,21 @@ use warpgauge_gate::{
     BaselineOrigin, CaseSpec, GateCase, GateRequest, RemovedCase, SuiteError, check_baseline_name,
 };
 
-/// Prefix of the name of a stored baseline.
+/// Prefix of names that refer to stored baselines.
 const STORED: &str = "stored:";
 
 /// Maximum length of a note, characters.
 const MAX_NOTE: usize = 1_000;
 
-/// Maximum number of cases with a separate note; a request accepts 16 notes.
+/// Maximum number of cases that get a separate note. A request may contain 16 notes.
 const MAX_NAMED: usize = 5;
 
-/// Reads the suite, its calibration, and the contracts of both sides. `limit` bounds each contract,
-/// bytes.
+/// Reads the suite, its calibration, and the contracts of both sides. `limit` is the maximum size
+/// of each contract, bytes.
 ///
-/// # Errors A file cannot be read or is not valid. Nothing has been started at that point.
+/// # Errors
+///
+/// A file cannot be read or is not valid. Nothing has been started yet.
 pub(super) fn request(args: &RunArgs, limit: u64) -> Result<GateRequest, CliError> {
     let suite = suite_file::read(&args.suite)?;
     let calibration = suite_file::calibration(&args.suite)?;
@@ -78,11 +81,11 @@ pub(super) fn check_name(flag: &str, name: &str) -> Result<(), CliError> {
         .map_err(|error: SuiteError| CliError::Usage(format!("{flag}: {error}")))
 }
 
-/// The baseline's side of a suite.
+/// The side of a suite that the baseline provides.
 #[derive(Default)]
 struct Theirs {
     origin: Option<BaselineOrigin>,
-    /// Contracts by the names of the cases.
+    /// The contract of each case, by the name of the case.
     contracts: BTreeMap<String, EvaluateRequest>,
     /// Cases that the baseline contains and the suite does not.
     removed: Vec<RemovedCase>,
@@ -90,7 +93,7 @@ struct Theirs {
 }
 
 impl Theirs {
-    /// Reads the contracts from the baseline's tree, which may be removed afterwards.
+    /// Reads the contracts from the baseline's tree. Afterwards the tree may be removed.
     fn of_files(
         cases: &[(CaseSpec, EvaluateRequest)],
         args: &RunArgs,
@@ -106,7 +109,7 @@ impl Theirs {
                 }
                 Ok(None) => {}
                 Err(error @ CliError::System { .. }) => return Err(error),
-                // A broken contract in the baseline's tree must not block a change that corrects
+                // An invalid contract in the baseline's tree must not block a change that corrects
                 // it.
                 Err(error) => unreadable.push((spec.name.as_str(), error)),
             }
@@ -160,7 +163,7 @@ impl Theirs {
             if own.contains(case.name.as_str()) {
                 continue;
             }
-            // A renamed case is compared, because both sides have its files.
+            // A renamed case is compared, because both sides contain its files.
             let same = |spec: &&CaseSpec| {
                 (&spec.contract, &spec.source, spec.metric)
                     == (&case.contract, &case.source, case.metric)
@@ -186,7 +189,7 @@ impl Theirs {
     }
 }
 
-/// Returns the text of an error on one line, for a note.
+/// Returns the text of an error as one line, for use in a note.
 fn one_line(error: &CliError) -> String {
     let error = plain(&error.render()).replace(['\n', '\t'], " ");
     error.chars().take(MAX_NOTE).collect()

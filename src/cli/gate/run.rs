@@ -47,7 +47,7 @@ pub(super) fn run(
     Ok(GateExit::of_verdict(report.verdict))
 }
 
-/// Makes the candidate the baseline if the run passed, and prints the outcome.
+/// If the run passed, makes the candidate the baseline. Prints the outcome.
 fn promote(
     name: &str,
     report: &GateReport,
@@ -79,7 +79,7 @@ fn promote(
     }
 }
 
-/// Adds the suite and the baseline to an error about different conditions.
+/// Adds the suite and the baseline to an error that reports different conditions.
 fn told(error: CliError, args: &RunArgs) -> CliError {
     match error {
         CliError::Service(ServiceError::Exec(ExecError::ConditionsDiffer(message))) => {
@@ -90,7 +90,7 @@ fn told(error: CliError, args: &RunArgs) -> CliError {
     }
 }
 
-/// Writes the report in every format, and replaces the files of an earlier run.
+/// Writes the report in every format. Files of an earlier run are replaced.
 fn write(report: &GateReport, directory: &Path) -> Result<(), CliError> {
     let failed = |path: &Path, source| CliError::Write { path: path.to_owned(), source };
     std::fs::create_dir_all(directory).map_err(|source| failed(directory, source))?;

@@ -14,7 +14,8 @@ pub(in crate::cli) fn read(path: &Path) -> Result<Suite, CliError> {
         .map_err(|source| GateError::Suite { path: path.to_owned(), source: Box::new(source) })?)
 }
 
-/// Returns the path of a suite's calibration: `suite.calibration.json` beside `suite.yaml`.
+/// Returns the path of a suite's calibration: `suite.calibration.json` for `suite.yaml`, in the
+/// same directory.
 pub(super) fn calibration_path(suite: &Path) -> PathBuf {
     suite.with_extension("calibration.json")
 }

@@ -31,11 +31,11 @@ pub(in crate::cli) enum JobsCommand {
     Events(JobArgs),
 }
 
-/// Message of a command that needs a server, if no server is named.
+/// Message of a command that needs a server if none is given.
 const NO_SERVER: &str = "name the server that has the job: --server URL, or WARPGAUGE_SERVER; for jobs of this machine, use \
                          `warpgauge jobs list`";
 
-/// Flags that choose the server of the jobs.
+/// Flags that select the server on which the jobs are.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Server options")]
 pub(in crate::cli) struct ServerArgs {
@@ -51,19 +51,19 @@ pub(in crate::cli) struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// Returns the client of the named server.
+    /// Returns a client for the given server.
     ///
     /// # Errors
-    /// No server is named, or the URL is not valid or contains a login.
+    /// No server is given, or its URL is not valid or contains a user name or password.
     pub(super) fn client(&self) -> Result<Client, CliError> {
         let named = self.named()?;
         named.ok_or_else(|| CliError::Usage(NO_SERVER.to_owned()))
     }
 
-    /// Returns the client of the named server, or `None` if no server is named.
+    /// Returns a client for the given server; `None` if no server is given.
     ///
     /// # Errors
-    /// The URL is not valid, or contains a login.
+    /// The URL is not valid, or contains a user name or password.
     pub(super) fn named(&self) -> Result<Option<Client>, CliError> {
         let server = self.server.as_deref().filter(|server| !server.is_empty());
         let client =
@@ -94,7 +94,7 @@ pub(in crate::cli) struct ListArgs {
     pub server: ServerArgs,
 }
 
-/// Names of the states in the API.
+/// Names of the job states in the API.
 const STATES: [&str; 9] = [
     "submitted",
     "queued",

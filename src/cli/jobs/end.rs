@@ -1,11 +1,11 @@
-//! Exit codes of jobs.
+//! Determines the exit codes of commands about jobs.
 
 use crate::exit::{Exit, GateExit};
 use warpgauge_job_views::JobView;
 use warpgauge_model::JobState;
 
-/// Returns the exit code of a job that has ended: that of its report, if it has one. A run of the
-/// gate returns the gate's code.
+/// Returns the exit code for a job that has ended: that of its report, if there is one. For a gate
+/// run, it is a code of the gate.
 pub(super) fn exit(job: &JobView) -> u8 {
     match &job.gate {
         Some(report) => GateExit::of_verdict(report.verdict).code(),
@@ -22,7 +22,7 @@ fn of_other(job: &JobView) -> Exit {
         .or_else(|| job.result.as_ref().map(Exit::of_report));
     match (report, job.state) {
         (Some(exit), _) => exit,
-        // The job's kind of report may be unknown to this version.
+        // This version may not know the kind of the job's report.
         (None, JobState::Completed) => Exit::Success,
         (None, JobState::TimedOut) => Exit::KernelFailed,
         (None, _) => Exit::Environment,

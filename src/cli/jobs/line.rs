@@ -1,4 +1,4 @@
-//! Events of jobs as lines of text.
+//! Formats events of jobs as lines of text.
 
 use crate::cli::format;
 use warpgauge_job_views::JobEvent;

@@ -67,7 +67,7 @@ pub(super) fn run(args: &ListArgs, config: &Config, terminal: Terminal) -> Resul
     Ok(Exit::Success)
 }
 
-/// Returns the query of this machine's store.
+/// Returns the query for the jobs in this machine's store.
 fn here(args: &ListArgs, cursor: Option<&str>, limit: u32) -> JobQuery {
     let state = |name: &String| JobState::ALL.into_iter().find(|state| state.name() == name);
     JobQuery {
@@ -83,7 +83,7 @@ fn here(args: &ListArgs, cursor: Option<&str>, limit: u32) -> JobQuery {
     }
 }
 
-/// Maximum length of a shown kernel name, characters.
+/// Maximum length of a kernel name in the list, characters.
 const KERNEL: usize = 24;
 
 fn table(jobs: &[JobSummary]) -> String {
@@ -116,7 +116,7 @@ fn table(jobs: &[JobSummary]) -> String {
     text
 }
 
-/// Returns a kernel's name in readable form, cut to the width of the column.
+/// Returns the name of a kernel in a readable form, shortened to the width of the column.
 fn shortened(name: &str) -> String {
     let name = plain_line(&warpgauge_compile::readable(name));
     match name.chars().count() <= KERNEL {
@@ -139,7 +139,7 @@ fn age(seconds: f64) -> String {
     }
 }
 
-/// Returns the API's name of an enumerated value.
+/// Returns the name of an enumerated value in the API.
 pub(super) fn word(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,

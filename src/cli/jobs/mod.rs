@@ -20,7 +20,7 @@ use warpgauge_gate::report::text as gate_text;
 use warpgauge_job_views::{JobEvent, JobView};
 use warpgauge_page::PageOf;
 
-/// Time for which a command that follows a job retries an unreachable server, seconds.
+/// Time for which a command that follows a job retries if the server is unreachable, seconds.
 const PATIENCE_S: f64 = 15.0;
 
 /// Runs a subcommand and returns the exit code.
@@ -39,8 +39,8 @@ pub(super) fn run(
     Ok(exit?.code())
 }
 
-/// Prints the state of a job and its report. The exit code is success if the server has the job, in
-/// any state.
+/// Prints the state of a job and its report. The exit code is success if the server knows the job,
+/// whatever its state.
 fn show(args: &ShowArgs, terminal: Terminal) -> Result<Exit, CliError> {
     args.html.check()?;
     let Reply { text, value: job } = fetch(&args.job)?;
@@ -64,7 +64,8 @@ fn cancel(args: &JobArgs, terminal: Terminal) -> Result<Exit, CliError> {
     Ok(Exit::Success)
 }
 
-/// Waits until a job ends, and returns the exit code of `eval`, `compare`, `sweep` or `gate run`.
+/// Waits until a job ends. Returns the exit code that `eval`, `compare`, `sweep` or `gate run`
+/// would return.
 fn wait(args: &WaitArgs, terminal: Terminal) -> Result<u8, CliError> {
     let progress = Progress::start(terminal);
     let job = &args.job;

@@ -1,4 +1,4 @@
-//! Log lines as JSON: [`JsonLines`].
+//! Writes log lines as JSON: [`JsonLines`].
 
 use std::fmt;
 
@@ -47,8 +47,8 @@ where
     }
 }
 
-/// Collects the fields of an event. A field that has the name of a standard field gets the prefix
-/// `field.`.
+/// Collects the fields of an event. If a field has the same name as a standard field, its name gets
+/// the prefix `field.`.
 struct Fields<'a>(&'a mut Map<String, Value>);
 
 impl Fields<'_> {

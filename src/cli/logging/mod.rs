@@ -1,4 +1,4 @@
-//! Logs on standard error, as text or JSON.
+//! Writes logs to standard error, as text or JSON.
 
 mod json;
 
@@ -9,17 +9,17 @@ use tracing_subscriber::EnvFilter;
 use super::CliError;
 use warpgauge_config::{Effective, Origin};
 
-/// Filter for the library of the Model Context Protocol, unless the user sets another. The library
-/// logs several lines for each request, errors for each cancelled call, and whole messages with
-/// their kernels.
+/// Filter for the library that implements the Model Context Protocol, unless the user sets another.
+/// The library logs several lines for each request, errors for each cancelled call, and whole
+/// messages with their kernels.
 const UNASKED: &str = "rmcp=off";
 
-/// The default log level of a command, if the user sets none.
+/// The log level of a command if the user sets none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verbosity {
-    /// The level of the configuration.
+    /// The level in the configuration.
     Service,
-    /// Warnings: more output would hide the result of a single command.
+    /// Only warnings and errors, because more output would hide the result of a single command.
     Command,
     /// Errors only.
     Quiet,
@@ -28,7 +28,7 @@ pub(super) enum Verbosity {
 /// Starts logging. The program calls this function once, before anything is logged.
 pub(super) fn start(effective: &Effective, verbosity: Verbosity) -> Result<(), CliError> {
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    // If a filter sets several levels for one library, the last applies.
+    // If a filter sets several levels for a library, the last one applies.
     let filter = EnvFilter::try_new(format!("{UNASKED},{}", level(effective, verbosity)))
         .map_err(|error| CliError::Internal(format!("the log filter does not parse: {error}")))?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);

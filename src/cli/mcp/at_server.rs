@@ -1,4 +1,4 @@
-//! A server as the backend of an agent: [`ServerDesk`].
+//! A server that acts as the backend for an agent: [`ServerDesk`].
 
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
@@ -12,11 +12,11 @@ use warpgauge_mcp::{ArtifactBytes, JobBackend, JobBackendError, JobBackendFuture
 use warpgauge_model::ErrorCode;
 use warpgauge_service::{ArtifactKind, DeviceView, JobRequest};
 
-/// Maximum number of events that wait for the agent.
+/// Maximum number of events that wait to be sent to the agent.
 const NEWS: usize = 16;
 
-/// Sends each request of an agent to a server. The client blocks, so each request runs on a thread
-/// of its own.
+/// Sends each request of an agent to a server. The client blocks, so each request runs on a
+/// separate thread.
 pub(super) struct ServerDesk {
     client: Client,
     patience_s: f64,
@@ -68,7 +68,7 @@ impl JobBackend for ServerDesk {
         let mut patience = patience(self.patience_s, self.terminal);
         Box::pin(async move {
             let (sender, news) = mpsc::channel(NEWS);
-            // The thread ends with the job, or after the receiver of its events is dropped.
+            // The thread ends when the job ends, or after the receiver of its events is dropped.
             tokio::task::spawn_blocking(move || {
                 let followed =
                     client.jobs().follow(&job_id, None, &mut patience, &mut |event, _| {
@@ -116,7 +116,7 @@ impl JobBackend for ServerDesk {
     }
 }
 
-/// Converts an error of the client. Its code follows from the HTTP status; the message contains the
+/// Converts an error of the client. The HTTP status determines its code. The message contains the
 /// code that the server returned.
 fn refusal(error: ClientError) -> JobBackendError {
     let code = match &error {

@@ -18,7 +18,8 @@ use warpgauge_config::Config;
 use warpgauge_mcp::{AgentServer, CallPermits, JobBackend, JobDurability, ServiceBackend, serve};
 use warpgauge_service::{Caller, LocalService, ProcessRole};
 
-/// Maximum time for calls that are cancelled at the end to cancel their jobs.
+/// At the end, maximum time for which the command waits until cancelled calls have cancelled their
+/// jobs.
 const LAST_CALLS: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! This machine as the place where a command runs: [`Here`].
+//! Runs commands on this machine: [`Here`].
 
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -26,7 +26,7 @@ use warpgauge_service::{
 /// Note that a command prints if it would use a GPU but finds none.
 const NO_GPU: &str = "note: no GPU found: using the emulator, whose times are not a GPU's";
 
-/// Runs work in this process. The first work that needs the pipeline starts it.
+/// Runs work in this process. The pipeline starts when work first needs it.
 pub(super) struct Here<'c> {
     config: &'c Config,
     session: Option<Session>,
@@ -38,7 +38,7 @@ impl<'c> Here<'c> {
         Self { config, session: None, terminal }
     }
 
-    /// Returns the pipeline, and starts it first if necessary.
+    /// Returns the pipeline. If necessary, starts it first.
     fn session(&mut self) -> Result<&mut Session, CliError> {
         if self.session.is_none() {
             let session = Session::start(self.config)?;
@@ -51,7 +51,7 @@ impl<'c> Here<'c> {
         self.session.as_mut().ok_or_else(none)
     }
 
-    /// Queries this machine's store without starting a device.
+    /// Queries the store on this machine without starting a device.
     fn stored<T>(
         &self,
         work: impl AsyncFnOnce(&GateBaselines) -> Result<T, ServiceError>,
@@ -65,7 +65,7 @@ impl<'c> Here<'c> {
     }
 }
 
-/// Returns a value with its JSON, as a server would send it.
+/// Returns a value and its JSON, in the form in which a server would send it.
 fn reply<T: Serialize>(value: T) -> Result<Reply<T>, CliError> {
     Ok(Reply { text: json::text("answer", &value)?, value })
 }
@@ -156,7 +156,7 @@ impl Place for Here<'_> {
 
     fn promote(&mut self, name: &str, job_id: &str) -> Result<BaselineSummary, CliError> {
         match &mut self.session {
-            // The session's store is open and contains the run.
+            // The store of the session is open and contains the run.
             Some(session) => session.call(|service| async move {
                 Ok(service.gate.promote(name, job_id, &Caller::local()).await?)
             }),
@@ -176,7 +176,7 @@ impl Place for Here<'_> {
     }
 }
 
-/// Runs a sweep and passes on each event.
+/// Runs a sweep, and passes each event to the caller.
 async fn stream_sweep(
     service: &dyn EvaluationService,
     request: SweepRequest,

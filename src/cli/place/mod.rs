@@ -1,5 +1,5 @@
-//! The place where a command runs: [`Place`] is this machine or a server, and [`open`] chooses one.
-//! Commands use only the trait.
+//! The place where a command runs. A [`Place`] is this machine or a server, and [`open`] chooses
+//! one. Commands use only this trait.
 
 mod here;
 mod server;
@@ -23,37 +23,38 @@ use warpgauge_job_views::JobEvent;
 use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, SweepResponse};
 use warpgauge_service::HistoryQuery;
 
-/// Retry time of commands that send one short request, seconds.
+/// Time for retries of commands that send one short request, seconds.
 pub(super) const NONE: f64 = 0.0;
 
-/// A place where commands run. It returns results as typed values together with their JSON.
+/// A place where commands run. It returns results as typed values, together with their JSON.
 pub(super) trait Place {
-    /// Returns the name of the first stage that the progress shows, here or on a server.
+    /// Returns the name of the first stage in the progress display: `here` on this machine,
+    /// `at_server` on a server.
     fn stage(&self, at_server: &str, here: &str) -> String;
 
-    /// Returns the flag that selects this place in another command: ` --server URL`, or an empty
-    /// text.
+    /// Returns the flag with which another command selects this place: ` --server URL`, or an empty
+    /// text for this machine.
     fn flag(&self) -> String;
 
-    /// Evaluates a contract and shows the progress.
+    /// Evaluates a contract. Shows the progress.
     fn evaluate(
         &mut self,
         contract: ContractFile,
         progress: &Progress,
     ) -> Result<Reply<EvaluateResponse>, CliError>;
 
-    /// Compares kernels and shows the progress.
+    /// Compares kernels. Shows the progress.
     fn compare(
         &mut self,
         contract: ContractFile,
         progress: &Progress,
     ) -> Result<Reply<CompareResponse>, CliError>;
 
-    /// Compares kernels without progress.
+    /// Compares kernels. Shows no progress.
     fn compare_unwatched(&mut self, request: CompareRequest) -> Result<CompareResponse, CliError>;
 
-    /// Evaluates the points of a contract's axes. `told` receives most points as they end; the
-    /// returned report contains all points.
+    /// Evaluates the points of a contract's axes. Most points are passed to `told` when they end;
+    /// the returned report contains all points.
     fn sweep(
         &mut self,
         contract: ContractFile,
@@ -62,7 +63,7 @@ pub(super) trait Place {
 
     fn compile(&mut self, request: CompileRequest) -> Result<Reply<CompileResponse>, CliError>;
 
-    /// Compares a suite with a baseline, as one job, and returns the report.
+    /// Compares a suite with a baseline in one job. Returns the report.
     fn gate(
         &mut self,
         request: GateRequest,
@@ -78,10 +79,10 @@ pub(super) trait Place {
     /// Stores a baseline, after each of its cases has run once.
     fn store_baseline(&mut self, new: NewBaseline) -> Result<BaselineSummary, CliError>;
 
-    /// Makes the candidate of a passed run the baseline with this name.
+    /// Makes the candidate of a passed gate run the baseline of this name.
     fn promote(&mut self, name: &str, job_id: &str) -> Result<BaselineSummary, CliError>;
 
-    /// Removes all baselines with this name, and returns the name.
+    /// Removes all baselines of this name. Returns the name.
     fn remove_baseline(&mut self, name: &str) -> Result<String, CliError>;
 
     /// Returns the values of cases over time.
@@ -93,7 +94,7 @@ pub(super) trait Place {
 /// Nothing is sent or started yet.
 ///
 /// # Errors
-/// The server's URL is not valid, or contains a login.
+/// The URL of the server is not valid, or contains a user name or password.
 pub(super) fn open<'c>(
     target: &Target,
     patience_s: f64,
@@ -115,12 +116,12 @@ pub(super) fn patience(seconds: f64, terminal: Terminal) -> RetryPolicy {
     })
 }
 
-/// Converts seconds within the bounds of the command line.
+/// Converts a number of seconds that the command line accepts.
 fn duration(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
-/// Prints events of a wait other than events of the job.
+/// Prints the events of a wait that are not events of the job.
 pub(super) fn remark(told: &WaitEvent, terminal: Terminal) {
     match told {
         WaitEvent::Again(why) => terminal.note(&format!("warpgauge: {why}")),

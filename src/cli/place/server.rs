@@ -1,4 +1,4 @@
-//! A server as the place where a command runs: [`AtServer`].
+//! Runs commands on a server: [`AtServer`].
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use warpgauge_job_views::JobEvent;
 use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, SweepResponse};
 use warpgauge_service::HistoryQuery;
 
-/// Runs work on a server. SIGINT and SIGTERM cancel the job of a long request.
+/// Runs work on a server. SIGINT and SIGTERM cancel the job if a long request is in progress.
 pub(super) struct AtServer {
     client: Client,
     patience_s: f64,
-    /// Retry policy of requests that create no job.
+    /// Retry policy for requests that create no job.
     patience: RetryPolicy,
     terminal: Terminal,
 }
@@ -111,7 +111,8 @@ impl Place for AtServer {
         let terminal = self.terminal;
         let told = &mut |told| -> Result<(), CliError> {
             match told {
-                // The note would remain beside a bar; the report contains the id as well.
+                // On a terminal, the note would remain above the bar. The report contains the id as
+                // well.
                 WaitEvent::Accepted(id) if !terminal.interactive => {
                     terminal.note(&format!("warpgauge: job {id} at {}", self.client.url()));
                 }

@@ -1,10 +1,10 @@
-//! Steps of a kernel that is a list of launches.
+//! Rows for the steps of a kernel that consists of several launches.
 
 use super::super::format::duration_ms;
 use super::page::Page;
 use warpgauge_report::StepReport;
 
-/// Maximum number of steps that are shown: those with the longest time.
+/// Maximum number of steps that are shown. The steps with the longest times are chosen.
 const MAX_SHOWN: usize = 12;
 
 pub(super) fn steps(page: &mut Page, steps: &[StepReport]) {
@@ -41,7 +41,7 @@ fn line(step: &StepReport, all: f64) -> String {
     format!("{}: {times}", step.action)
 }
 
-/// Returns a share of a time, percent.
+/// Returns the share of a time in the total, percent.
 fn share(time: f64, all: f64) -> f64 {
     if all > 0.0 { time / all * 100.0 } else { 0.0 }
 }

@@ -1,4 +1,4 @@
-//! Rows about the contract's weaknesses, the measurement, and doubts about it.
+//! Rows about the contract's weaknesses, the measurement, and reasons to doubt the times.
 
 use super::super::format::{duration_ms, percent};
 use super::page::Page;
@@ -19,7 +19,7 @@ pub(super) fn weaknesses(page: &mut Page, response: &EvaluateResponse) {
     }
 }
 
-/// Adds what the kernel achieves, and the parts of its time.
+/// Adds the rates that the kernel achieves, and the parts of its time.
 pub(super) fn limits(page: &mut Page, report: &MeasurementReport) {
     achieved(page, report);
     if report.at_floor {
@@ -76,7 +76,7 @@ pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
     }
 }
 
-/// Adds the precision of the median.
+/// Adds how precisely the median is known.
 fn precision(page: &mut Page, summary: &warpgauge_statistics::Summary) {
     if let (Some(low), Some(high)) = (summary.median_ci_low, summary.median_ci_high)
         && summary.median > 0.0
@@ -89,7 +89,7 @@ fn precision(page: &mut Page, summary: &warpgauge_statistics::Summary) {
     }
 }
 
-/// Adds the rates that were achieved, and their share of the device's peak.
+/// Adds the achieved rates, and their share of the device's peak.
 fn achieved(page: &mut Page, report: &MeasurementReport) {
     let Some(rates) = &report.rates else { return };
     let bytes = rates.bytes.map(|bytes| {
@@ -123,7 +123,7 @@ fn achieved(page: &mut Page, report: &MeasurementReport) {
     }
 }
 
-/// Returns the text about sealed launches, which follows the number of verified launches.
+/// Returns the text about sealed launches. It follows the number of verified launches.
 fn sealed(report: &MeasurementReport) -> String {
     let Some(sealed) = report.sealed.as_ref().filter(|sealed| sealed.launches > 0) else {
         return String::new();

@@ -1,10 +1,10 @@
-//! Device metrics in a few rows: use of memory, and computation.
+//! Shows the most important device metrics in a few rows: memory use and computation.
 
 use super::page::Page;
 use warpgauge_compile::readable;
 use warpgauge_metrics::DeviceMetrics;
 
-/// A row of metrics: its label, and the metrics' ids with their labels.
+/// A row of metrics: its label, and the ids and labels of its metrics.
 const ROWS: [(&str, &[(&str, &str)]); 5] = [
     (
         "global memory",
@@ -38,7 +38,7 @@ const ROWS: [(&str, &[(&str, &str)]); 5] = [
     ("occupancy", &[("theoretical_occupancy", "% theoretical"), ("waves_per_sm", "waves")]),
 ];
 
-/// Adds the rows for a kernel's metrics that have values.
+/// Adds the rows with those metrics of a kernel that have values.
 pub(super) fn rows(page: &mut Page, metrics: &DeviceMetrics) {
     let launches = match metrics.kernels.iter().map(|kernel| kernel.launches).sum::<u32>() {
         0 | 1 => "one launch".to_owned(),
@@ -60,8 +60,8 @@ pub(super) fn rows(page: &mut Page, metrics: &DeviceMetrics) {
     }
 }
 
-/// Returns whole numbers without decimals, small numbers with an exponent, and others with two
-/// decimals.
+/// Formats a number: integers without decimals, small numbers with an exponent, other numbers with
+/// two decimals.
 pub(super) fn number(value: f64) -> String {
     match value {
         _ if value.fract() == 0.0 => format!("{value:.0}"),

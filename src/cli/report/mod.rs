@@ -1,4 +1,4 @@
-//! Reports as text: the verdict first, then the evidence.
+//! Formats reports as text. The verdict comes first, then the evidence.
 
 mod comparison;
 mod launches;
@@ -34,8 +34,8 @@ const MAX_DIAGNOSTICS: usize = 20;
 /// Maximum number of findings of memory checks that are shown.
 const MAX_FINDINGS: usize = 10;
 
-/// Returns the report of an evaluation: the verdict, the time, errors, limits of the kernel, then
-/// the rest. `--verbose` adds details of the measurement.
+/// Returns the report of an evaluation: the verdict, the time, errors, what limits the kernel, and
+/// then the rest. `--verbose` adds details of the measurement.
 pub(super) fn evaluation(response: &EvaluateResponse, style: Style) -> String {
     let mut page = opening(response, style);
     failed_checks(&mut page, response);
@@ -48,7 +48,7 @@ pub(super) fn evaluation(response: &EvaluateResponse, style: Style) -> String {
     }
     reasons(&mut page, response);
     measured::weaknesses(&mut page, response);
-    // The row of a weakness already names its output.
+    // The row about a weakness already contains the name of the output.
     let weaknesses = &response.validation.weaknesses;
     let is_named = |output: &&String| weaknesses.iter().any(|weak| weak.output == **output);
     let unchecked = response.validation.unchecked.iter().filter(|output| !is_named(output));
@@ -95,7 +95,7 @@ fn details(page: &mut Page, response: &EvaluateResponse) {
     page.row("job", &response.job_id);
 }
 
-/// Returns the beginning of every report on a kernel: the verdict, compiler messages, and the time.
+/// Returns the beginning of each report on a kernel: the verdict, compiler messages, and the time.
 fn opening(response: &EvaluateResponse, style: Style) -> Page {
     let mut page = Page::new(style);
     evaluation_verdict(&mut page, response, None);
@@ -138,8 +138,8 @@ pub(super) fn compilation(response: &CompileResponse, style: Style) -> String {
     page.text
 }
 
-/// Adds the listed kernels of a compilation that has `all` kernels. Kernels with equal names are
-/// shown with their symbols.
+/// Adds the listed kernels of a compilation that contains `all` kernels. If kernels have equal
+/// names, their symbols are shown.
 fn kernels(page: &mut Page, listed: &[KernelSignature], all: usize) {
     for kernel in listed {
         let namesakes = listed.iter().filter(|other| other.name == kernel.name).count();
@@ -155,12 +155,12 @@ fn kernels(page: &mut Page, listed: &[KernelSignature], all: usize) {
     }
 }
 
-/// Adds the verdict on a kernel. If given, `name` replaces the kernel's name.
+/// Adds the verdict on a kernel. If `name` is given, it replaces the name of the kernel.
 fn evaluation_verdict(page: &mut Page, response: &EvaluateResponse, name: Option<&str>) {
     let verdict = response.kernel_verdict();
     let tone = Tone::of_verdict(verdict);
     let mut line = response.verdict_line(name);
-    // The code lets the user call `warpgauge explain`.
+    // With this code, the user can call `warpgauge explain`.
     if let (KernelVerdict::Wrong, Some(reason)) = (verdict, response.validation.reasons.first())
         && !line.ends_with(']')
     {
@@ -169,7 +169,7 @@ fn evaluation_verdict(page: &mut Page, response: &EvaluateResponse, name: Option
     page.verdict(tone, verdict.words(), &line);
 }
 
-/// Returns the confidence interval of the median, or `None` for too few samples.
+/// Returns the confidence interval of the median; `None` if there are too few samples.
 fn interval(stats: &RuntimeStats) -> Option<String> {
     let (low, high) = stats.median_ci_low.zip(stats.median_ci_high)?;
     Some(format!("95 % CI {} to {}", duration_ms(low), duration_ms(high)))
@@ -250,7 +250,7 @@ fn used(resources: &Resources) -> Vec<String> {
     parts
 }
 
-/// Adds sections that only some reports have.
+/// Adds the sections that only some reports contain.
 fn extras(page: &mut Page, response: &EvaluateResponse) {
     if let Some(metrics) = &response.kernel_exec_result.metadata.device_metrics {
         metrics::rows(page, metrics);
@@ -307,7 +307,7 @@ fn compile_errors(page: &mut Page, diagnostics: &[Diagnostic], text: Option<&str
     }
 }
 
-/// Returns `file:line:column: severity: message`, the compiler format that editors recognise.
+/// Returns `file:line:column: severity: message`. Editors recognise this format of compilers.
 fn located(diagnostic: &Diagnostic) -> String {
     let mut text = String::new();
     for part in [
@@ -330,7 +330,7 @@ fn located(diagnostic: &Diagnostic) -> String {
     format!("{text}{gap}{severity}: {}", diagnostic.message)
 }
 
-/// Adds the fields of the request that were ignored or completed.
+/// Adds the fields of the request that were ignored or filled in.
 fn ignored(page: &mut Page, warnings: &[RequestWarning]) {
     for warning in warnings {
         page.row("warning", &format!("{}: {}", warning.path, warning.message));

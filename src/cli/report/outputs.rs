@@ -1,4 +1,4 @@
-//! Rows about outputs: mismatches of wrong outputs, and errors of correct ones.
+//! Rows about outputs: the mismatches of incorrect outputs, and the errors of correct ones.
 
 use super::super::terminal::plain;
 use super::page::{Page, Tone};
@@ -11,7 +11,8 @@ const MAX_MISMATCHES: usize = 5;
 /// Maximum number of outputs whose errors are shown.
 const MAX_OUTPUTS: usize = 6;
 
-/// Adds the reasons that neither the verdict nor the rows of wrong outputs contain.
+/// Adds the reasons that are contained neither in the verdict nor in the rows about incorrect
+/// outputs.
 pub(super) fn reasons(page: &mut Page, response: &EvaluateResponse) {
     let line = response.verdict_line(None);
     let outputs = &response.validation.outputs;
@@ -25,7 +26,7 @@ pub(super) fn reasons(page: &mut Page, response: &EvaluateResponse) {
     }
 }
 
-/// Adds a correct output, with its tolerance.
+/// Adds a correct output and its tolerance.
 pub(super) fn check(page: &mut Page, name: &str, comparison: &Comparison) {
     let word = page.paint(Tone::Good, "ok");
     page.row_painted(
@@ -53,8 +54,8 @@ fn error_and_tolerance(comparison: &Comparison) -> String {
     )
 }
 
-/// Adds the positions and examples of mismatches in a wrong output. The verdict contains their
-/// number.
+/// Adds positions and examples of the mismatches in an incorrect output. The verdict contains the
+/// number of mismatches.
 fn mismatch(page: &mut Page, name: &str, comparison: &Comparison) {
     let mut lines = Vec::new();
     let wrong = comparison.elements.saturating_sub(comparison.matched);
@@ -75,7 +76,7 @@ fn mismatch(page: &mut Page, name: &str, comparison: &Comparison) {
     if comparison.half_precision {
         lines.push(format!("every number in `{name}` is exact in float16, but the reference's numbers need more bits"));
     }
-    // The value of an element that was never written is meaningless.
+    // If an element was never written, its value is meaningless.
     let examples = if is_unwritten { 1 } else { MAX_MISMATCHES };
     for mismatch in comparison.first_mismatches.iter().take(examples) {
         let index: Vec<String> = mismatch.index.iter().map(u64::to_string).collect();
@@ -91,8 +92,8 @@ fn mismatch(page: &mut Page, name: &str, comparison: &Comparison) {
     }
 }
 
-/// Adds the largest error of each output that passes. `name` is the kernel's name if there are
-/// several kernels. Wrong outputs have separate rows.
+/// Adds the largest error of each output that passes. `name` is the name of the kernel if there are
+/// several kernels. Incorrect outputs have separate rows.
 pub(super) fn errors(page: &mut Page, response: &EvaluateResponse, name: Option<&str>) {
     let name = name.map_or(String::new(), |name| format!("{name}: "));
     let passed = || response.validation.outputs.iter().filter(|(_, one)| one.passed);
@@ -112,7 +113,7 @@ pub(super) fn errors(page: &mut Page, response: &EvaluateResponse, name: Option<
     }
 }
 
-/// Adds the outputs that are wrong.
+/// Adds the outputs that are incorrect.
 pub(super) fn failed_checks(page: &mut Page, response: &EvaluateResponse) {
     let failed = response.validation.outputs.iter().filter(|(_, one)| !one.passed);
     failed.for_each(|(name, comparison)| mismatch(page, name, comparison));

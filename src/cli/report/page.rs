@@ -1,4 +1,4 @@
-//! Layout of a report: a verdict, then labelled rows.
+//! Layout of a text report: a verdict, followed by labelled rows.
 
 use super::super::terminal::{Style, plain};
 pub(super) use warpgauge_report::readable::Tone;
@@ -6,13 +6,13 @@ pub(super) use warpgauge_report::readable::Tone;
 /// Maximum number of shown lines of text that a kernel or a compiler printed.
 const MAX_TEXT_LINES: usize = 40;
 
-/// A page of labelled rows. All text from other programs passes through [`plain`].
+/// A page that consists of labelled rows. All text from other programs passes through [`plain`].
 pub(super) struct Page {
     pub text: String,
     pub style: Style,
 }
 
-/// Width of the labels.
+/// Width of the labels, characters.
 const LABEL: usize = 10;
 
 /// Column in which further lines of a text without a label begin.
@@ -44,7 +44,8 @@ impl Page {
         self.row_painted(label, &content);
     }
 
-    /// Adds a row whose content contains no control characters from other programs.
+    /// Adds a row whose content may contain colour codes. It must contain no control characters
+    /// from other programs.
     pub(super) fn row_painted(&mut self, label: &str, content: &str) {
         self.text.push_str(&self.style.filled(&format!("  {label:<LABEL$}"), 2 + LABEL, content));
     }

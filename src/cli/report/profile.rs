@@ -1,4 +1,4 @@
-//! Device metrics in full: every value by group, the roofline, and advice.
+//! The text report with all device metrics: every value by group, the roofline, and advice.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ use warpgauge_report::EvaluateResponse;
 /// Maximum number of reasons for missing metrics that are shown.
 const MAX_REASONS: usize = 8;
 
-/// Returns the report of an evaluation with metrics: advice and roofline first, then every value.
+/// Returns the report of an evaluation with metrics. Advice and roofline come first, then every
+/// value.
 pub(in super::super) fn profile(response: &EvaluateResponse, style: Style) -> String {
     let mut page = opening(response, style);
     failed_checks(&mut page, response);
@@ -55,7 +56,8 @@ fn all(page: &mut Page, metrics: &DeviceMetrics) {
     missing(page, metrics);
 }
 
-/// Adds advice, roofline and cross-check, which the report of an evaluation also contains.
+/// Adds the advice, the roofline and the cross-check, which are also part of the report of an
+/// evaluation.
 pub(super) fn analyses(page: &mut Page, metrics: &DeviceMetrics) {
     for (index, advice) in metrics.advice.iter().enumerate() {
         let label = if index == 0 { "advice" } else { "" };
@@ -86,8 +88,8 @@ pub(super) fn analyses(page: &mut Page, metrics: &DeviceMetrics) {
     }
 }
 
-/// Adds the values by the catalogue's groups, in the catalogue's order. Without `--verbose`, zeros
-/// are omitted.
+/// Adds the values, by the groups of the catalogue and in its order. Without `--verbose`, zeros are
+/// omitted.
 fn table(page: &mut Page, metrics: &DeviceMetrics) {
     // A group may have metrics in several parts of the catalogue.
     let mut groups: Vec<&str> = Vec::new();
@@ -116,7 +118,7 @@ fn table(page: &mut Page, metrics: &DeviceMetrics) {
             rows.iter().for_each(|row| page.line(row));
         }
     }
-    // A newer server may return metrics that this catalogue lacks.
+    // A newer server may return metrics that are not in this catalogue.
     let known = |id: &str| CATALOGUE.iter().any(|info| info.id == id);
     for (id, metric) in metrics.metrics.iter().filter(|(id, _)| !known(id)) {
         if let Some(row) = shown(id, metric) {
@@ -133,12 +135,12 @@ fn table(page: &mut Page, metrics: &DeviceMetrics) {
     }
 }
 
-/// Notes on values. Each note is written once.
+/// Notes on values. Each distinct note is printed once.
 #[derive(Default)]
 struct Footnotes(Vec<String>);
 
 impl Footnotes {
-    /// Returns the mark of a note, and adds the note if it is new.
+    /// Returns the mark that refers to a note. If the note is new, it is added.
     fn mark(&mut self, note: &str) -> String {
         let at = self.0.iter().position(|known| known == note);
         let at = at.unwrap_or_else(|| {
@@ -155,7 +157,7 @@ fn row(id: &str, value: f64, metric: &Metric, notes: &mut Footnotes) -> String {
     format!("  {id:<32}{text:>22}{mark}")
 }
 
-/// Returns a value with its unit: rates with a prefix, times in a readable unit.
+/// Returns a value with its unit: rates with an SI prefix, times in a readable unit.
 fn with_unit(value: f64, unit: &str) -> String {
     match unit {
         "bytes/s" => si(value, "B/s"),
@@ -166,7 +168,7 @@ fn with_unit(value: f64, unit: &str) -> String {
     }
 }
 
-/// Adds the reasons for missing values, each with the metrics that it concerns.
+/// Adds the reasons for missing values. Each reason is listed with the metrics to which it applies.
 fn missing(page: &mut Page, metrics: &DeviceMetrics) {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (id, metric) in &metrics.metrics {

@@ -5,20 +5,20 @@ use super::super::terminal::plain;
 use super::page::Page;
 use warpgauge_report::{PrintedText, ProgramReport};
 
-/// Maximum number of shown lines of each stream: the last lines.
+/// Maximum number of lines of each output stream that are shown. These are the last lines.
 const MAX_LINES: usize = 20;
 
-/// Maximum number of shown kernels and messages.
+/// Maximum number of kernels and messages that are shown.
 const MAX_ROWS: usize = 10;
 
-/// Adds the outcome of the program, its output, and the kernels that it launched.
+/// Adds how the program ended, its output, and the kernels that it launched.
 pub(super) fn program(page: &mut Page, report: &ProgramReport) {
     let end = plain(&report.end());
     let wall = duration_ms(report.wall_ms);
     page.row("program", &format!("{end} after {wall}; the program's time is not used for ranking"));
     printed(page, "stdout", &report.stdout);
     printed(page, "stderr", &report.stderr);
-    // Kernels with times are in the rows of the timeline.
+    // Kernels that have times are shown in the rows about the timeline.
     for kernel in report.kernels.iter().filter(|kernel| kernel.total_ms.is_none()).take(MAX_ROWS) {
         page.row("kernel", &format!("{} x {}", kernel.launches, plain(&kernel.name)));
     }

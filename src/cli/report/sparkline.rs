@@ -1,4 +1,4 @@
-//! A histogram of samples as a line of bars.
+//! Draws a histogram of samples as a line of bars.
 
 use super::super::format::duration_ms;
 use warpgauge_report::RuntimeStats;
@@ -9,14 +9,14 @@ const BARS: usize = 24;
 /// Minimum number of samples for a histogram.
 const LEAST: usize = 8;
 
-/// Heights of a bar. A bar without samples is a space, so that a single sample is visible.
+/// Heights of a bar. If a bar has no samples, it is a space, so that a single sample is visible.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Returns a histogram of the launch times between the smallest and the largest counted one: `12.10
-/// µs ▂▇▅▁   ▁ 14.00 µs`. `None` means that there are too few samples, or that all are equal.
+/// Returns a histogram of the launch times between the smallest and the largest that count: `12.10
+/// µs ▂▇▅▁   ▁ 14.00 µs`. Returns `None` if there are too few samples, or if all are equal.
 pub(super) fn of(samples_ms: &[f32], stats: &RuntimeStats) -> Option<String> {
     let (low, high) = (stats.min, stats.max);
-    // Samples are stored in binary32, statistics in binary64.
+    // Samples are stored in binary32, whereas statistics are stored in binary64.
     let slack = 1e-6 * high.abs();
     let counted = || {
         let samples = samples_ms.iter().map(|sample| f64::from(*sample));

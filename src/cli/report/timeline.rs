@@ -1,4 +1,4 @@
-//! A timeline as rows of text.
+//! Formats a timeline as rows of text.
 
 use super::page::Page;
 use warpgauge_compile::readable;

@@ -1,13 +1,13 @@
-//! Rows about a kernel in Python.
+//! Rows about a kernel that is written in Python.
 
 use super::super::terminal::plain;
 use super::page::Page;
 use warpgauge_report::{TorchInputSource, TorchReport};
 
-/// Maximum number of shown lines of a traceback: the last lines.
+/// Maximum number of lines of a traceback that are shown. These are the last lines.
 const MAX_LINES: usize = 20;
 
-/// Adds the device of the kernel, its inputs, and the place of a failure.
+/// Adds the device on which the kernel ran, its inputs, and the place of a failure.
 pub(super) fn torch(page: &mut Page, report: &TorchReport) {
     let (version, threads) = (plain(&report.torch), report.threads);
     let plural = if threads == 1 { "" } else { "s" };

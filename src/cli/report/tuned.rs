@@ -1,10 +1,10 @@
-//! Rows about the choice of a configuration of a kernel.
+//! Rows about the configuration that was chosen for a kernel.
 
 use super::super::format::duration_ms;
 use super::page::Page;
 use warpgauge_report::{TunedBy, TunedConfiguration, TunedOutcome, TuningReport};
 
-/// Maximum number of shown configurations; the best come first.
+/// Maximum number of configurations that are shown. The best come first.
 const MAX_SHOWN: usize = 8;
 
 pub(super) fn tuning(page: &mut Page, report: &TuningReport) {
@@ -27,7 +27,7 @@ pub(super) fn tuning(page: &mut Page, report: &TuningReport) {
     }
     let mut others: Vec<_> =
         report.configurations.iter().filter(|one| one.index != report.chosen).collect();
-    // Configurations of later rounds have the most launches.
+    // Configurations that remained until later rounds have the most launches.
     others.sort_by(|a, b| {
         let key = |one: &TunedConfiguration| (one.rounds, one.median_ms.unwrap_or(f64::INFINITY));
         let (a, b) = (key(a), key(b));

@@ -1,4 +1,4 @@
-//! The library with which kernels are compared. It multiplies the same matrix.
+//! The library with which kernels are compared. It multiplies the same matrices.
 
 use serde::Serialize;
 
@@ -9,14 +9,14 @@ use crate::exit::Exit;
 use warpgauge_model::DeviceKind;
 use warpgauge_report::EvaluateResponse;
 
-/// A library, and the reason if it cannot be called.
+/// The library and, if it cannot be called, the reason.
 pub(super) struct Rival {
     against: Against,
     /// Reason why the library cannot be called here. It is not called again in this case.
     missing: Option<String>,
 }
 
-/// The library's product of one matrix.
+/// Result of the library's product for one matrix.
 #[derive(Debug, Serialize)]
 pub(super) struct Measured {
     /// Median time of a call, milliseconds.
@@ -28,7 +28,7 @@ pub(super) struct Measured {
     gflops: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     gbps: Option<f64>,
-    /// Reason for a missing time.
+    /// Reason why there is no time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,21 +48,21 @@ impl Rival {
         }
     }
 
-    /// Returns whether no call has failed yet.
+    /// Returns whether the library can be called. This holds until a call fails.
     pub(super) fn is_there(&self) -> bool {
         self.missing.is_none()
     }
 
-    /// Returns the reason why the library cannot be called.
+    /// Returns the reason why the library cannot be called, if any.
     pub(super) fn missing(&self) -> Option<&str> {
         self.missing.as_deref()
     }
 
-    /// Returns the library's product of one matrix. A failure of the library does not concern the
-    /// kernel, so it is stored and printed with the table.
+    /// Multiplies one matrix with the library, and returns the result. A failure of the library
+    /// does not affect the kernel, so it is recorded and printed with the table.
     ///
     /// # Errors
-    /// Errors that would end the command for the kernel as well.
+    /// Errors that would also end the command if they occurred for the kernel.
     pub(super) fn answer(
         &mut self,
         answer: Result<EvaluateResponse, CliError>,
@@ -86,7 +86,7 @@ impl Measured {
         Self { median_ms, ci_ms, gflops, gbps, reason, job_id, is_gpu }
     }
 
-    /// Returns the library's median time divided by the kernel's, on a GPU.
+    /// On a GPU, returns the library's median time divided by the kernel's.
     pub(super) fn times(&self, kernel_ms: f64) -> Option<f64> {
         self.median_ms.filter(|_| self.is_gpu).map(|theirs| theirs / kernel_ms)
     }

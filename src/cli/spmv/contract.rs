@@ -1,4 +1,4 @@
-//! Contracts of sparse products.
+//! Creates the contracts for sparse products.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::cli::compile::{kernel_file, kernel_type_of};
 use warpgauge_contract::{KernelCode, KernelType};
 use warpgauge_model::Library;
 
-/// Parameters that are numbers of a matrix, not arrays.
+/// Parameters that are numbers, not arrays, of a matrix.
 const NUMBERS: [&str; 8] = [
     "num_rows",
     "num_cols",
@@ -23,7 +23,7 @@ const NUMBERS: [&str; 8] = [
 /// Reads the kernel's code.
 ///
 /// # Errors
-/// The file cannot be read, or `--args` lacks the vectors `x` or `y`.
+/// The file cannot be read, or the vector `x` or `y` is missing in `--args`.
 pub(super) fn kernel(args: &SpmvArgs) -> Result<Value, CliError> {
     for needed in ["x", "y"] {
         if !parts(args).contains(&needed) {
@@ -41,7 +41,7 @@ pub(super) fn kernel(args: &SpmvArgs) -> Result<Value, CliError> {
         .map_err(|error| CliError::Internal(format!("kernel to JSON: {error}")))
 }
 
-/// Returns the contract of the kernel's product. It refers to the matrix by name.
+/// Returns the contract for the kernel's product. It refers to the matrix by name.
 pub(super) fn of(args: &SpmvArgs, kernel: &Value, matrix: &str) -> Map<String, Value> {
     let parts = parts(args);
     let adds = args.args.is_empty() && args.format.adds();
@@ -58,7 +58,7 @@ pub(super) fn of(args: &SpmvArgs, kernel: &Value, matrix: &str) -> Map<String, V
     fields(args, kernel, matrix)
 }
 
-/// Returns the contract of the same product computed by cuSPARSE, which always uses CSR.
+/// Returns the contract for the same product with cuSPARSE, which always uses CSR.
 ///
 /// # Errors
 /// A bug in warpgauge.
@@ -82,7 +82,7 @@ fn fields(args: &SpmvArgs, kernel: Value, matrix: &str) -> Map<String, Value> {
     fields
 }
 
-/// Returns the kernel's parameters in their order.
+/// Returns the parameters of the kernel, in order.
 fn parts(args: &SpmvArgs) -> Vec<&str> {
     match args.args.is_empty() {
         true => args.format.parts().to_vec(),
@@ -110,10 +110,10 @@ fn argument(part: &str, matrix: &str, dtype: &str, adds: bool) -> Value {
     }
 }
 
-/// Returns the launch: by default one thread, or one Triton program, for each row.
+/// Returns the launch. By default it has one thread, or one Triton program, for each row.
 fn launch(args: &SpmvArgs, parts: &[&str], triton: bool) -> Value {
     let threads = match parts {
-        // By default, there is one thread for each unit of the kernel's first number.
+        // By default, the number of threads is the value of the kernel's first numeric parameter.
         [first, ..] if NUMBERS.contains(first) => (*first).to_owned(),
         _ => "y.size".to_owned(),
     };

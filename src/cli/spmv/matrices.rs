@@ -1,24 +1,24 @@
-//! Matrices that the command line names.
+//! Finds the matrices that the command line lists.
 
 use std::path::{Path, PathBuf};
 
 use crate::cli::CliError;
 use warpgauge_sparse::spmv::is_generated;
 
-/// Maximum number of matrices of one command.
+/// Maximum number of matrices that one command accepts.
 const MAX_MATRICES: usize = 10_000;
 
-/// A matrix, in a file or by name.
+/// A matrix in a file, or with a name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Matrix {
-    /// A file of this machine.
+    /// A file on this machine.
     File(PathBuf),
     /// Name of a generated matrix, or of a matrix on the server.
     Named(String),
 }
 
 impl Matrix {
-    /// Returns the name of the matrix; for a file, the file name without its folder.
+    /// Returns the name of the matrix. For a file, it is the file name without the folder.
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Named(name) => name,
@@ -27,8 +27,8 @@ impl Matrix {
     }
 }
 
-/// Returns the matrices of the command line. A folder contributes its .mtx and .spasm files, in the
-/// order of their names.
+/// Returns the matrices that the command line lists. A folder contributes its .mtx and .spasm
+/// files, sorted by name.
 pub(super) fn named(texts: &[String], at_server: bool) -> Result<Vec<Matrix>, CliError> {
     let mut all = Vec::new();
     for text in texts {

@@ -1,4 +1,4 @@
-//! `warpgauge spmv`: multiplies sparse matrices with one kernel, and prints one table.
+//! `warpgauge spmv`: multiplies sparse matrices with one kernel, and prints a table of the results.
 
 mod against;
 mod args;
@@ -64,10 +64,11 @@ pub(super) fn run(args: &SpmvArgs, config: &Config, terminal: Terminal) -> Resul
     Ok(worst.unwrap_or(Exit::Success))
 }
 
-/// The place of a product, and the name and progress to show.
+/// The place where a product runs, and the name and progress display to use.
 type Worked<'a, 'p> = (&'a mut (dyn Place + 'p), (&'a str, &'a Progress));
 
-/// Evaluates one product, and the library's product if the command compares with a library.
+/// Evaluates one product. If the command compares with a library, also evaluates the library's
+/// product.
 fn product(
     args: &SpmvArgs,
     kernel: &serde_json::Value,
@@ -92,7 +93,7 @@ fn product(
         let named = NamedMatrix { name, csr: &csr, max_bytes };
         for contract in &mut contracts {
             let mut request: EvaluateRequest = contract.clone().typed()?;
-            // The size of a local file is limited only by the machine's memory.
+            // The size of a local file is limited only by the memory of this machine.
             request.put_matrix(&named, &mut { u64::MAX }).map_err(|error| wrong(&error))?;
             request.matrices.push(used.clone());
             contract.fields = match serde_json::to_value(request) {
@@ -115,7 +116,7 @@ fn product(
     Ok(row)
 }
 
-/// Returns the text about the share of a file that has been read.
+/// Returns a text that states how much of a file has been read.
 fn reading(what: &str, read: u64, bytes: u64) -> String {
     let percent = read.min(bytes) * 100 / bytes.max(1);
     format!("{what}: {percent} % of {:.1} MB read", bytes as f64 / 1e6)

@@ -1,5 +1,5 @@
-//! Times of products as an SVG picture: a bar for each matrix, on a logarithmic axis. The picture
-//! contains no scripts and loads nothing.
+//! Draws the times of products as an SVG picture: a bar for each matrix, on a logarithmic axis. The
+//! picture contains no scripts and loads nothing.
 
 use super::row::Row;
 use crate::cli::format::duration_ms;
@@ -10,22 +10,22 @@ use warpgauge_svg::{
 
 /// Maximum number of matrices in one picture.
 const MAX_ROWS: usize = 200;
-/// Dimensions of the picture's parts, pixels.
+/// Dimensions of the parts of the picture, pixels.
 const WIDTH: f64 = 820.0;
 const LEFT: f64 = 260.0;
 const RIGHT: f64 = 110.0;
 const TOP: f64 = 54.0;
 const BOTTOM: f64 = 30.0;
 const STEP: f64 = 22.0;
-/// Height of the library's bar and the space below it.
+/// Height of the library's bar, including the space below it.
 const OTHER: f64 = 9.0;
 
 const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#444}.t{font-weight:600}\
 .frame{fill:none;stroke:#bbb}.grid{stroke:#e5e5e5}.bar{fill:#1f5fa8}.ci{stroke:#111;stroke-width:1.5}\
 .bad{fill:#c62828}.other{fill:#b0b6bd}";
 
-/// Draws the median time of each product with its confidence interval, and below it the library's
-/// time. For a product without a time, the picture shows the verdict.
+/// Draws the median time of each product with its confidence interval. The library's time is drawn
+/// below it. If a product has no time, the verdict is shown.
 pub(super) fn svg(rows: &[Row]) -> String {
     let shown = &rows[..rows.len().min(MAX_ROWS)];
     let compared = rows.iter().any(|row| row.against.is_some());
@@ -37,7 +37,7 @@ pub(super) fn svg(rows: &[Row]) -> String {
     drawing.add(SvgElement::text("t", [20.0, 20.0], title));
     drawing.add(SvgElement::text("", [20.0, 36.0], &conditions(rows)));
     let plot = Plot { left: LEFT, top: TOP, right: WIDTH - RIGHT, bottom };
-    // The axis begins at a third of the shortest time, so that its bar is visible.
+    // The axis begins at a third of the shortest time, so that the shortest bar is visible.
     let others = shown.iter().filter_map(theirs);
     let seconds: Vec<f64> =
         shown.iter().filter_map(|row| row.median_ms).chain(others).map(|ms| ms / 1e3).collect();
@@ -90,7 +90,7 @@ fn other(drawing: &mut Drawing, ms: f64, scale: &Logarithmic, top: f64) {
     drawing.add(SvgElement::rectangle("other", [LEFT, top], size).titled(&title));
 }
 
-/// Returns the text about the device and the library.
+/// Returns the text that describes the device and the library.
 fn conditions(rows: &[Row]) -> String {
     let device = rows.iter().find_map(|row| row.device.as_deref()).unwrap_or("no kernel ran");
     let emulated = rows.iter().any(|row| row.device_kind == Some(DeviceKind::Emulator));

@@ -1,4 +1,4 @@
-//! A product as a row of the table and as JSON: [`Row`].
+//! The result of a product, as a row of the table and as JSON: [`Row`].
 
 use serde::Serialize;
 
@@ -10,22 +10,22 @@ use warpgauge_contract::MatrixUsed;
 use warpgauge_model::DeviceKind;
 use warpgauge_report::EvaluateResponse;
 
-/// Definition of the bytes in GB/s.
+/// Explains which bytes the column GB/s counts.
 const BYTES: &str = "bytes: matrix in CSR form and x read once, y written once: nnz · (size of a value + 4) \
     + (rows + 1) · 4 + (rows + cols) · size of a value";
 
 /// Maximum length of a reason in the table, characters.
 const MAX_REASON: usize = 160;
 
-/// A product of one matrix.
+/// Result of the product with one matrix.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     /// Name of the matrix.
     pub(super) matrix: String,
-    /// Hash and size of the matrix's content.
+    /// Hash and size of the content of the matrix.
     #[serde(skip_serializing_if = "Option::is_none")]
     used: Option<MatrixUsed>,
-    /// The verdict on the kernel, or `invalid` if the matrix cannot be multiplied.
+    /// Verdict on the kernel, or `invalid` if the matrix cannot be multiplied.
     pub(super) verdict: &'static str,
     /// Reason for a verdict other than `correct`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ pub(super) struct Row {
     pub(super) median_ms: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ci_ms: Option<[f64; 2]>,
-    /// 10⁹ operations per second, with two operations for each entry. Absent for an emulated
+    /// 10⁹ operations per second. Each entry counts as two operations. Absent for an emulated
     /// device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) gflops: Option<f64>,
@@ -51,16 +51,16 @@ pub(super) struct Row {
     pub(super) device_kind: Option<DeviceKind>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) job_id: Option<String>,
-    /// The library's product of the same matrix.
+    /// Result of the library's product with the same matrix.
     #[serde(rename = "cusparse", skip_serializing_if = "Option::is_none")]
     pub(super) against: Option<Measured>,
-    /// Exit code of a command with only this product.
+    /// Exit code of a command that multiplies only this matrix.
     #[serde(skip)]
     pub(super) exit: Exit,
 }
 
 impl Row {
-    /// Returns the row for a report.
+    /// Returns the row that corresponds to a report.
     pub(super) fn of(matrix: &str, report: &EvaluateResponse) -> Self {
         let exit = Exit::of_report(report);
         let result = &report.kernel_exec_result;
@@ -91,7 +91,7 @@ impl Row {
         }
     }
 
-    /// Returns the row for a matrix without a product.
+    /// Returns the row for a matrix that could not be multiplied.
     pub(super) fn failed(matrix: &str, error: &CliError) -> Self {
         Self {
             matrix: matrix.to_owned(),
@@ -116,8 +116,8 @@ impl Row {
         self.against.as_ref()?.times(self.median_ms?)
     }
 
-    /// Returns the table's row. `width` is the width of the matrix names, in characters; `compared`
-    /// adds the library's columns.
+    /// Returns the row as a line of the table. `width` is the width of the matrix names, in
+    /// characters. `compared` adds the columns for the library.
     pub(super) fn line(&self, width: usize, compared: bool) -> String {
         let none = || "-".to_owned();
         let count = |of: fn(&MatrixUsed) -> u64| {
@@ -181,7 +181,7 @@ fn line(width: usize, cells: [String; 9]) -> String {
     )
 }
 
-/// Returns the notes below the table.
+/// Returns the notes that follow the table.
 pub(super) fn notes(rows: &[Row], rival: Option<&Rival>) -> String {
     let mut text = format!("\n{BYTES}\n");
     if rows.iter().any(|row| row.device_kind == Some(DeviceKind::Emulator)) {
@@ -211,7 +211,7 @@ pub(super) fn answer<'a>(rows: &'a [Row], rival: Option<&'a Rival>) -> impl Seri
     #[derive(Serialize)]
     struct Answer<'a> {
         bytes: &'static str,
-        /// Reason why no library is compared.
+        /// Reason why the library is not compared.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_compared: Option<&'a str>,
         rows: Vec<Compared<'a>>,

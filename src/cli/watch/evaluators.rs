@@ -1,4 +1,4 @@
-//! Evaluators of a folder's files: this machine, or a server.
+//! Evaluators for the files in a folder: this machine, or a server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,19 +19,19 @@ use warpgauge_service::{
 };
 use warpgauge_watch::{Evaluator, EvaluatorError, FileRejection, UNMET, WatchStop};
 
-/// Time for which running evaluations may continue after a signal. A kernel that still runs
-/// afterwards counts as one that may hang.
+/// Time for which evaluations in progress may continue after a signal. A kernel that is still
+/// running afterwards is assumed to hang.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Message in the result of a kernel that was running when its watcher ended.
+/// Message in the result for a kernel that was running when its watcher ended.
 const INTERRUPTED: &str = "the watcher or the machine stopped while this kernel ran. The kernel may hang, \
                            so it is not run again automatically: put the file into `kernels/` once more to \
                            evaluate it again";
 
-/// The evaluator that the command line names.
+/// The evaluator that the command line selects.
 pub(super) type AnyEvaluator = Box<dyn Evaluator>;
 
-/// Returns the evaluator that the command line names. SIGINT and SIGTERM set `stop`. The next
+/// Returns the evaluator that the command line selects. SIGINT and SIGTERM set `stop`. The next
 /// watcher continues jobs that had begun, except those whose kernels were running.
 pub(super) fn evaluator(
     target: &Target,
@@ -47,12 +47,12 @@ pub(super) fn evaluator(
     }
 }
 
-/// Ends the process at a signal. The server stores the jobs and the folder contains the files, so
-/// nothing is lost.
+/// Ends the process when a signal arrives. The server stores the jobs and the folder contains the
+/// files, so nothing is lost.
 fn end_at_signal() {
     std::thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        // Without handlers, the signals end the process.
+        // If no handlers can be installed, the signals end the process.
         let Ok(runtime) = runtime else { return };
         runtime.block_on(async {
             if let Ok(mut signals) = EndSignals::listen() {
@@ -63,7 +63,7 @@ fn end_at_signal() {
     });
 }
 
-/// The pipeline in this process. It runs as a service, so it also continues jobs of earlier
+/// The pipeline in this process. It acts as a server, so it also continues the jobs of earlier
 /// watchers.
 struct Local {
     runtime: tokio::runtime::Runtime,
@@ -77,7 +77,7 @@ impl Local {
         let service = runtime.block_on(local::start(config, ProcessRole::Server))?;
         let (sender, stopped) = watch::channel(false);
         runtime.spawn(async move {
-            // Without handlers, the signals end the process.
+            // If no handlers can be installed, the signals end the process.
             let Ok(mut signals) = EndSignals::listen() else { return };
             signals.next().await;
             stop.stop();
@@ -88,7 +88,7 @@ impl Local {
         Ok(Self { runtime, service, stopped })
     }
 
-    /// Waits for work, and for at most `grace` after a signal. After a signal, no work begins.
+    /// Waits for work; after a signal, waits at most `grace` longer. No work begins after a signal.
     fn wait<T>(
         &self,
         work: impl Future<Output = Result<T, ServiceError>>,
@@ -101,7 +101,7 @@ impl Local {
         self.runtime.block_on(async {
             let stop = async {
                 if stopped.wait_for(|stopped| *stopped).await.is_err() {
-                    // The sender is gone, so no signal can arrive.
+                    // The sender was dropped, so no signal can arrive.
                     std::future::pending::<()>().await;
                 }
                 tokio::time::sleep(grace).await;
@@ -150,7 +150,8 @@ fn of_service(error: ServiceError) -> EvaluatorError {
             | ExecError::RunnersLost(_)
             | ExecError::ShuttingDown,
         )
-        // The job of an earlier watcher ended before its kernel ran, so its key is free.
+        // The job of an earlier watcher ended before its kernel ran, so its idempotency key can be
+        // used again.
         | ServiceError::JobFailed {
             code:
                 ErrorCode::AttemptsExhausted
@@ -206,8 +207,8 @@ fn of_client(error: ClientError) -> EvaluatorError {
         ClientError::Refused { status: 409, .. } => "idempotency_conflict",
         ClientError::Refused { status: 500, .. } => "job_failed",
         ClientError::Internal(_) => "internal",
-        // The server is unreachable or full, or its URL or the key is wrong. The file is not at
-        // fault.
+        // The server is unreachable or full, or its URL or the key is wrong. The file is not the
+        // cause.
         _ => return EvaluatorError::Again(CliError::from(error).render()),
     };
     FileRejection::new(code, error.to_string()).into()

@@ -1,4 +1,4 @@
-//! `warpgauge watch`: evaluates the kernels of a folder or a git repository.
+//! `warpgauge watch`: evaluates the kernels that arrive in a folder or in a git repository.
 
 mod evaluators;
 mod send;
@@ -77,7 +77,7 @@ pub(super) fn directory(text: &str) -> Result<String, String> {
 /// Maximum length of a directory's path in a repository, bytes.
 const MAX_DIRECTORY_BYTES: usize = 255;
 
-/// Parses the interval of polls, seconds.
+/// Parses the polling interval in seconds.
 fn interval(text: &str) -> Result<f64, String> {
     seconds(text).and_then(|value| {
         if value >= 0.01 {
@@ -132,7 +132,7 @@ pub(super) fn run(args: &WatchArgs, config: &Config, terminal: Terminal) -> Resu
             };
             mailbox::serve(&address, &options, &*evaluator, &stop, &told)?;
         }
-        // clap requires one of the two.
+        // clap requires one of these two arguments.
         (None, None) => {
             return Err(CliError::Usage("name a folder, or a repository with --git".to_owned()));
         }
@@ -140,18 +140,19 @@ pub(super) fn run(args: &WatchArgs, config: &Config, terminal: Terminal) -> Resu
     Ok(Exit::Success)
 }
 
-/// Returns the directory for this machine's files of a mailbox.
+/// Returns the local directory for the files of a mailbox.
 fn directory_of(config: &Config, url: &str, branch: &str, within: Option<&str>) -> PathBuf {
     let within = within.map(|within| format!("\0{within}")).unwrap_or_default();
     let name = blake3::hash(format!("{url}\0{branch}{within}").as_bytes()).to_hex();
     config.data_dir().join("mailboxes").join(&name[..16])
 }
 
-/// Shows on a terminal that the watcher is active: a dot for each poll of a folder without changes.
+/// Shows on a terminal that the watcher is active. It prints a dot each time it polls a folder
+/// without changes.
 #[derive(Default)]
 struct Dots(Mutex<usize>);
 
-/// Maximum number of dots in a line.
+/// Maximum number of dots on one line.
 const DOTS_IN_LINE: usize = 60;
 
 impl Dots {
@@ -179,7 +180,7 @@ impl Dots {
     }
 }
 
-/// Prints an event: a result as a line on standard output, anything else as a note.
+/// Prints an event: a result as a line on standard output, any other event as a note.
 fn tell(kernels: &Path, root: &Path, told: &WatchEvent<'_>, dots: &Dots, terminal: Terminal) {
     match told {
         WatchEvent::Looked => return dots.add(terminal),
@@ -197,7 +198,8 @@ fn tell(kernels: &Path, root: &Path, told: &WatchEvent<'_>, dots: &Dots, termina
         )),
         WatchEvent::Result { line, path } => {
             let path = path.strip_prefix(root).unwrap_or(path);
-            // A reader of these lines may have closed the stream; the folder contains the results.
+            // The reader of these lines may have closed the stream. The folder contains the
+            // results.
             let line = super::terminal::plain_line(&format!("{line}  {}", path.display()));
             let _ = terminal.print_line(&line);
         }

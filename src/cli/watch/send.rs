@@ -17,7 +17,7 @@ use warpgauge_report::EvaluateResponse;
 use warpgauge_watch::mailbox::{self, MailboxAddress, MailboxMessage};
 use warpgauge_watch::{WatchStop, kernel_type};
 
-/// Maximum size of a file that is sent, bytes.
+/// Maximum size of each file that is sent, bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
 #[derive(Debug, Args)]
@@ -85,12 +85,12 @@ pub(in crate::cli) fn run(
     })
 }
 
-/// Returns the code of a failure, from a result in either form.
+/// Returns the error code in a failed result, which may have either format.
 fn code_of(result: &Value) -> &Value {
     result.get("error_code").unwrap_or(&result["error"]["code"])
 }
 
-/// Returns a result as text.
+/// Formats a result as text.
 fn page(result: &Value, report: Option<&EvaluateResponse>, terminal: Terminal) -> String {
     let mut text = String::new();
     for assumed in result["assumed"].as_array().into_iter().flatten() {
@@ -107,7 +107,7 @@ fn page(result: &Value, report: Option<&EvaluateResponse>, terminal: Terminal) -
     text
 }
 
-/// Returns the kernel and its contract, under a unique name.
+/// Returns the kernel and its contract as a message with a unique name.
 fn letter(args: &SendArgs) -> Result<MailboxMessage, CliError> {
     let name =
         args.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -140,7 +140,7 @@ fn letter(args: &SendArgs) -> Result<MailboxMessage, CliError> {
     let plain = stem.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' });
     let plain = plain.take(64).collect::<String>();
     let id = uuid::Uuid::new_v4().simple().to_string();
-    // A leading dot would hide the file, and a leading dash would make its name an option.
+    // A leading dot would hide the file, and a leading dash would turn its name into an option.
     Ok(MailboxMessage { stem: format!("{}-{}", plain.trim_start_matches('-'), &id[..12]), files })
 }
 

@@ -1,6 +1,6 @@
-//! Measures how long a developer waits: from a fresh clone to the demo's verdict, from a fresh
-//! clone to the end of the tests, and after a change in one file. Also measures the size of the
-//! program.
+//! Measures how long a developer has to wait: from a fresh clone to the demo's verdict, from a
+//! fresh clone to the end of the tests, and after a change in one file. Also measures the size of
+//! the program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use anyhow::{Context, Result, bail};
 use crate::product;
 use crate::shell;
 
-/// Files that are changed for the measurement, each with the package whose tests a change there
-/// affects first.
+/// Files that are changed for the measurement. For each file, the package whose tests are affected
+/// first.
 const LEAVES: [(&str, &str); 3] = [
     ("crates/core/gate/src/decide.rs", "warpgauge-gate"),
     ("crates/server/api/src/routes/kernels/operations.rs", "warpgauge-api"),
@@ -31,7 +31,7 @@ pub struct Options {
 /// A part of the measurements.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
-    /// Everything.
+    /// All parts.
     All,
     /// `cargo xtask demo` from a fresh clone.
     Demo,
@@ -43,7 +43,7 @@ enum Part {
     Size,
 }
 
-/// A line of the table.
+/// A line of the printed table.
 struct Row {
     what: String,
     figure: String,
@@ -83,7 +83,7 @@ fn row(what: &str, seconds: f64) -> Row {
     Row { what: what.to_owned(), figure: format!("{seconds:.1} s") }
 }
 
-/// A clone of the repository, with a separate target directory. Dropping this removes the clone.
+/// A clone of the repository with a separate target directory. Dropping it removes the clone.
 struct Clone {
     path: PathBuf,
 }
@@ -101,7 +101,7 @@ impl Clone {
         Ok(Self { path })
     }
 
-    /// Runs cargo in the clone and returns the seconds that it took.
+    /// Runs cargo in the clone. Returns the time that it took, seconds.
     fn seconds(&self, arguments: &[&str]) -> Result<f64> {
         let mut cargo = shell::cargo();
         cargo.current_dir(&self.path).env_remove("CARGO_TARGET_DIR").args(arguments);
@@ -118,8 +118,8 @@ impl Drop for Clone {
     }
 }
 
-/// Measures check and test after a change in one file of this checkout, with everything else
-/// already built.
+/// Measures how long check and test take after a change in one file of this checkout. Everything
+/// else has already been built.
 fn leaves(rows: &mut Vec<Row>) -> Result<()> {
     let check = ["check", "-p", "warpgauge"];
     cargo(&check)?;
@@ -145,7 +145,7 @@ fn cargo(arguments: &[&str]) -> Result<f64> {
     Ok(began.elapsed().as_secs_f64())
 }
 
-/// A file with an added function. Dropping this restores the file.
+/// A file to which a function was added. Dropping this restores the file.
 struct Changed {
     path: PathBuf,
     before: String,
@@ -178,7 +178,7 @@ impl Drop for Changed {
     }
 }
 
-/// Measures the released program and its largest sections.
+/// Measures the sizes of the released program and of its largest sections.
 fn sizes(rows: &mut Vec<Row>) -> Result<()> {
     let program = product::build(product::Profile::Release)?;
     let bytes = fs::metadata(&program)?.len();
@@ -189,7 +189,7 @@ fn sizes(rows: &mut Vec<Row>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the sections with content in the file, largest first.
+/// Returns the sections that have content in the file, largest first.
 fn sections(program: &Path) -> Result<Vec<(String, u64)>> {
     shell::require("size", "install binutils")?;
     let text = shell::capture(Command::new("size").args(["-A", "-d"]).arg(program))?;

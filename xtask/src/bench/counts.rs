@@ -1,4 +1,4 @@
-//! Compares the emulator's counts with a GPU's hardware counters.
+//! Compares the counts of the emulator with the hardware counters of a GPU.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,13 +11,13 @@ use crate::shell;
 /// Options of `bench counts`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// CSV export of Nsight Compute's raw page, recorded for `compare_counts` on a GPU (its source
-    /// describes how). Without this option only the emulator's counts are listed.
+    /// CSV export of the raw page of an Nsight Compute report, recorded for `compare_counts` on a
+    /// GPU (its source describes how). Without this option, only the emulator's counts are listed.
     #[arg(long)]
     ncu: Option<PathBuf>,
 }
 
-/// Builds the emulator and `compare_counts`, runs the latter, and prints the tables.
+/// Builds the emulator and `compare_counts`. Runs `compare_counts`, and prints the tables.
 pub fn run(options: &Options) -> Result<()> {
     shell::run(shell::cargo().args([
         "build",

@@ -1,4 +1,4 @@
-//! Runs the crash test of the test suite with more kills.
+//! Runs the crash test of the test suite with a larger number of kills.
 
 use anyhow::{Result, bail};
 
@@ -11,7 +11,7 @@ pub struct Options {
     /// Number of processes to kill.
     #[arg(long, default_value_t = 200)]
     kills: usize,
-    /// Seed of the random events. Another seed results in another sequence.
+    /// Seed of the random events. Another seed results in another sequence of events.
     #[arg(long, default_value_t = 7)]
     seed: u64,
     /// Store the jobs in a temporary PostgreSQL server. PostgreSQL must be installed.
@@ -19,7 +19,7 @@ pub struct Options {
     postgres: bool,
 }
 
-/// Runs the test, which prints the figures and fails if a job was lost or ran twice.
+/// Runs the test. It prints the figures, and fails if a job was lost or ran twice.
 pub fn run(options: &Options) -> Result<()> {
     if options.postgres && !shell::has_postgres() {
         bail!("PostgreSQL is not installed; install its package (Debian: `postgresql`) first");

@@ -11,7 +11,7 @@ use crate::shell;
 /// Options of `bench gate`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Repetitions of each part.
+    /// Number of repetitions of each part.
     #[arg(long, default_value_t = 100)]
     runs: u32,
     /// Parts of docs/gate/figures.py: `counts` needs no GPU; `aa`, `slower`, `ten` and `identical`
@@ -23,7 +23,7 @@ pub struct Options {
     program: Option<PathBuf>,
 }
 
-/// Builds the program if necessary and runs the script, which fails if a statement is false.
+/// Builds the program if necessary, and runs the script. The script fails if a statement is false.
 pub fn run(options: &Options) -> Result<()> {
     let python = shell::require("python3", "docs/gate/figures.py needs it")?;
     let program = match &options.program {

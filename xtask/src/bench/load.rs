@@ -1,4 +1,4 @@
-//! Measures the service under load from many clients: [`run`].
+//! Measures the service while many clients send requests: [`run`].
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::http::Client;
 
-/// Maximum wait of a client before it retries; limited so that the client notices the end of the
-/// run.
+/// Maximum time that a client waits before it retries. The limit ensures that clients notice the
+/// end of the run.
 const RETRY_LIMIT: Duration = Duration::from_secs(2);
 
 /// Results of all clients together.
@@ -20,9 +20,9 @@ pub struct Load {
     pub by_status: BTreeMap<u16, u64>,
     /// Number of evaluations that ended with a report of success.
     pub completed: u64,
-    /// Round-trip times of these evaluations, ms.
+    /// Round-trip times of these evaluations, milliseconds.
     pub latency_ms: Vec<f64>,
-    /// Total time for which a device had work, from these reports, ms.
+    /// Total time for which a device had work according to these reports, milliseconds.
     pub device_busy_ms: f64,
     /// Time from the first request to the last answer.
     pub elapsed: Duration,
@@ -37,7 +37,7 @@ impl Load {
         all - answers(&429) - self.completed
     }
 
-    /// Returns the statuses with their counts, such as `200: 5000, 429: 3`.
+    /// Returns the number of answers for each status, such as `200: 5000, 429: 3`.
     pub fn statuses(&self) -> String {
         let parts: Vec<String> =
             self.by_status.iter().map(|(status, count)| format!("{status}: {count}")).collect();
@@ -54,7 +54,7 @@ impl Load {
     }
 }
 
-/// Sends `body` repeatedly from `clients` parallel clients for `duration`.
+/// Sends `body` repeatedly, from `clients` parallel clients, for `duration`.
 pub fn run(url: &str, body: &Value, clients: usize, duration: Duration) -> Result<Load> {
     let bytes = serde_json::to_vec(body)?;
     let start = Instant::now();
@@ -76,7 +76,7 @@ pub fn run(url: &str, body: &Value, clients: usize, duration: Duration) -> Resul
 }
 
 fn one_client(url: &str, body: &[u8], start: Instant, duration: Duration) -> Load {
-    // Each client has a separate connection.
+    // Each client uses a separate connection.
     let client = Client::new(url);
     let mut load = Load::default();
     while start.elapsed() < duration {

@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: measures a running service, the store, the build and verdicts, compares the
-//! emulator's counts with a GPU's, and runs the long crash test. The measurements of a running
+//! `cargo xtask bench`: measures a running service, the store, the build and verdicts; compares the
+//! emulator's counts with a GPU's; and runs the long crash test. The measurements of a running
 //! service do not call cargo if the program exists.
 
 mod build;
@@ -19,14 +19,15 @@ use anyhow::{Result, bail};
 
 use crate::shell;
 
-/// What to measure.
+/// Measurement to run.
 #[derive(clap::Subcommand)]
 pub enum Command {
     /// Latency, recovery, memory and throughput of `warpgauge serve`.
     Service(service::Options),
     /// Compare the emulator's counts with those of Nsight Compute.
     Counts(counts::Options),
-    /// The gate: equal counts in every run, a slower kernel is found; on a GPU also error rates.
+    /// Check the gate: counts are equal in every run, and a slower kernel is found; on a GPU, also
+    /// measure error rates.
     ///
     /// Needs python3, taskset (util-linux) and NVRTC, which is installed if absent. `counts` runs
     /// on the emulated device: 100 runs take about 5 minutes; 2 runs are enough for a first try.
@@ -43,7 +44,7 @@ pub enum Command {
     Crash(crash::Options),
     /// Time to accept, claim and list jobs, with SQLite and with PostgreSQL.
     Store,
-    /// A kernel in Triton compared with the same kernel in CUDA: new, cached, and tuned.
+    /// Compare a kernel in Triton with the same kernel in CUDA: new, cached, and tuned.
     ///
     /// Needs Triton (`warpgauge toolchain install --with triton`).
     #[command(verbatim_doc_comment)]
@@ -54,7 +55,7 @@ pub enum Command {
     /// Fresh clones are built in `target/bench-build`. All parts take about 20 minutes on 2 cores.
     #[command(verbatim_doc_comment)]
     Build(build::Options),
-    /// Verdicts on useless and on honest kernels without a given tolerance (`tests/verdict`).
+    /// Check verdicts on useless and on honest kernels without a given tolerance (`tests/verdict`).
     ///
     /// Needs NVRTC and PyTorch, which are installed if absent. Without `--program`, the program is
     /// also built in release mode.

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-/// Elements of each vector: 1 M, as the performance targets specify.
+/// Number of elements in each vector: 1 M, as the performance targets specify.
 const ELEMENTS: u64 = 1 << 20;
 
-/// Timed launches of an evaluation, as the performance targets specify.
+/// Number of timed launches in an evaluation, as the performance targets specify.
 const TRIALS: u32 = 100;
 
 /// Returns a contract that adds two vectors of 1 M floats, with 100 trials.
@@ -13,7 +13,7 @@ pub fn vector_add() -> Value {
     vector_add_from(&vector_add_source("a[i] + b[i]"))
 }
 
-/// Returns the same contract with a reference kernel that checks the result.
+/// Returns the contract of [`vector_add`] with a reference kernel that checks the result.
 pub fn vector_add_checked() -> Value {
     let mut body = vector_add();
     body["expected"] = json!({"c": {"kernel": {
@@ -24,8 +24,8 @@ pub fn vector_add_checked() -> Value {
     body
 }
 
-/// Returns the same contract with a different source for each `salt`, so that the compiler cache
-/// does not contain it.
+/// Returns the contract of [`vector_add`] with a different source for each `salt`. So the compiler
+/// cache does not contain it.
 pub fn vector_add_unique(salt: u64) -> Value {
     vector_add_from(&vector_add_source(&format!("a[i] + b[i] + 0.0f * {salt}.0f")))
 }
@@ -65,15 +65,16 @@ fn vector_add_from(source: &str) -> Value {
     })
 }
 
-/// Returns a contract of a kernel that writes through a null pointer: the device reports a fault,
-/// and the CUDA context is lost.
+/// Returns a contract whose kernel writes through a null pointer. The device reports a fault, and
+/// the CUDA context is lost.
 pub fn crash() -> Value {
     let source = "extern \"C\" __global__ void crash(int* out) {\n    int* nowhere = \
                   (int*)(unsigned long long)(out[0] == 12345);\n    *nowhere = 1;\n}\n";
     single_output("crash", source, 60.0)
 }
 
-/// Returns a contract of a kernel that never ends. Its process is killed after `timeout_s`.
+/// Returns a contract whose kernel never ends. The process of the kernel is killed after
+/// `timeout_s`.
 pub fn hang(timeout_s: f64) -> Value {
     let source = "extern \"C\" __global__ void hang(volatile int* out) {\n    while (out[0] != \
                   12345) {\n    }\n}\n";
@@ -128,7 +129,7 @@ pub fn big_body(bytes: usize) -> Vec<u8> {
     let data = floats / 3 * 16;
     let mut body = Vec::with_capacity(before.len() + data + after.len());
     body.extend_from_slice(before.as_bytes());
-    // All data are zero: in base64, `A` means six zero bits.
+    // All data are zero: in base64, `A` encodes six zero bits.
     body.resize(before.len() + data, b'A');
     body.extend_from_slice(after.as_bytes());
     body

@@ -47,10 +47,10 @@ pub fn children(pid: u32) -> Result<Vec<u32>> {
     Ok(found)
 }
 
-/// Returns whether a process exists and has not ended: a zombie has ended.
+/// Returns whether a process exists and has not ended. A zombie has ended.
 pub fn is_alive(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
-        // The state follows the program's name, which is in parentheses and may contain any
+        // The state follows the name of the program. The name is in parentheses and may contain any
         // character.
         stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
     })
@@ -66,7 +66,8 @@ pub fn wait_for_one_to_end(pids: &[u32], limit: Duration) -> Result<u32> {
         if start.elapsed() > limit {
             bail!("none of the processes {pids:?} ended within {limit:?}");
         }
-        // A process can only wait for its direct children, so this polls every millisecond.
+        // A process can only wait for its direct children, so this function polls every
+        // millisecond.
         thread::sleep(Duration::from_millis(1));
     }
 }

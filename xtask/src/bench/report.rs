@@ -1,4 +1,4 @@
-//! Measured figures and their targets, as a Markdown table and as JSON: [`Figure`].
+//! Measured figures and their targets ([`Figure`]), as a Markdown table and as JSON.
 
 use std::fmt::Write as _;
 
@@ -11,13 +11,13 @@ pub enum Target {
     AtMost(f64),
     /// The value must not be smaller than this.
     AtLeast(f64),
-    /// No target.
+    /// There is no target.
     None,
 }
 
 /// One measured figure.
 pub struct Figure {
-    /// What was measured.
+    /// Description of what was measured.
     pub name: String,
     /// Unit of the value and of the target.
     pub unit: &'static str,
@@ -25,12 +25,12 @@ pub struct Figure {
     pub value: Option<f64>,
     /// The target of the value.
     pub target: Target,
-    /// Samples and conditions of the measurement.
+    /// Number of samples, and conditions of the measurement.
     pub detail: String,
 }
 
 impl Figure {
-    /// Returns whether the value reaches the target, or `None` without a target.
+    /// Returns whether the value reaches the target; `None` if there is no target.
     pub fn reached(&self) -> Option<bool> {
         match self.target {
             Target::AtMost(limit) => Some(self.value.is_some_and(|value| value <= limit)),

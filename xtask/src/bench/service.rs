@@ -23,7 +23,7 @@ pub struct Options {
     /// File for the figures, as JSON. The server's log is written next to it.
     #[arg(long, default_value = "bench-service.json")]
     out: PathBuf,
-    /// Number of evaluations per latency figure.
+    /// Number of evaluations for each latency figure.
     #[arg(long, default_value_t = 200)]
     samples: usize,
     /// Duration of the load from many clients, seconds; 0 skips this part.
@@ -35,12 +35,12 @@ pub struct Options {
     /// Size of the large request, megabytes; 0 skips this part.
     #[arg(long, default_value_t = 300)]
     big_megabytes: usize,
-    /// Additional arguments of `serve`.
+    /// Additional arguments for `serve`.
     #[arg(long, num_args = 1.., allow_hyphen_values = true)]
     server_args: Vec<String>,
 }
 
-/// A server and the figures measured so far.
+/// A server, and the figures that were measured so far.
 struct Bench<'a> {
     options: &'a Options,
     server: Server,
@@ -80,7 +80,7 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 impl Bench<'_> {
-    /// Sends an evaluation. Fails if the report has no runtime.
+    /// Sends an evaluation request. Fails if the report has no runtime.
     fn evaluate(&self, body: &Value) -> Result<Answer> {
         let answer = self.client.post_json("/evaluate", body)?;
         let result = &answer.body["kernel_exec_result"];
@@ -102,8 +102,8 @@ impl Bench<'_> {
         self.figures.push(Figure { name: name.to_owned(), unit, value, target, detail });
     }
 
-    /// Measures the round trips of a kernel that the compiler cache contains, and returns their
-    /// median, ms.
+    /// Measures the round trips of a kernel that is in the compiler cache. Returns their median,
+    /// milliseconds.
     fn cached(&mut self) -> Result<f64> {
         eprintln!("cached evaluation …");
         for (name, body, limits) in [
@@ -194,16 +194,16 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Measures the time from the timeout of a hanging kernel to the answer, and to the end of the
-    /// kernel's process.
+    /// Measures how long after the timeout of a hanging kernel the answer arrives and the kernel's
+    /// process ends.
     fn hang(&mut self) -> Result<()> {
         const TIMEOUT_S: f64 = 1.0;
         eprintln!("hanging kernel …");
         let body = payload::hang(TIMEOUT_S);
         let (mut answered, mut gone) = (Vec::new(), Vec::new());
         for _ in 0..5 {
-            // After this answer, a spare worker has replaced the worker that ended in the last
-            // round.
+            // When this answer arrives, a spare worker has replaced the worker that ended in the
+            // last round.
             self.evaluate(&payload::vector_add())?;
             let workers = process::children(self.server.pid())?;
             let start = Instant::now();
@@ -213,7 +213,7 @@ impl Bench<'_> {
             }
             process::wait_for_one_to_end(&workers, Duration::from_secs(30))?;
             let ended = milliseconds(start.elapsed());
-            // The timeout excludes compilation and the wait for a device.
+            // The timeout does not include compilation and the wait for a device.
             let timings = &answer.body["timings"];
             let before = number(&timings["compile"])? + number(&timings["queue"])?;
             let due = before + TIMEOUT_S * 1e3;
@@ -256,7 +256,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Measures throughput and latency with many clients.
+    /// Measures throughput and latency while many clients send requests.
     fn load(&mut self) -> Result<()> {
         if self.options.load_seconds == 0 {
             return Ok(());

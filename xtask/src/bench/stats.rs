@@ -1,7 +1,7 @@
 //! Order statistics of samples.
 
-/// Returns the quantile `q` (0–1) by linear interpolation between order statistics (Hyndman–Fan
-/// type 7), or `None` without samples.
+/// Returns the quantile `q` (0–1), computed by linear interpolation between order statistics
+/// (Hyndman–Fan type 7). Returns `None` if there are no samples.
 pub fn quantile(samples: &[f64], q: f64) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);

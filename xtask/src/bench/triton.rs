@@ -1,5 +1,5 @@
 //! Compares a kernel in Triton with the same kernel in CUDA: the first evaluation, cached
-//! evaluations, and the choice among configurations.
+//! evaluations, and the choice of a configuration.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -35,10 +35,10 @@ pub struct Options {
     tuned: usize,
 }
 
-/// Elements of the vectors.
+/// Number of elements in each vector.
 const N: u64 = 1 << 16;
 
-/// Timed launches of an evaluation.
+/// Number of timed launches in an evaluation.
 const TRIALS: u32 = 20;
 
 const BODY: &str = "

@@ -6,13 +6,13 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell;
 
-/// Image builders that have Docker's command line.
+/// Image builders with the same command line as Docker.
 const BUILDERS: [&str; 2] = ["docker", "podman"];
 
 /// Name of the image and of the container that is started from it.
 const NAME: &str = "warpgauge-image-check";
 
-/// User id that the image's server runs as.
+/// User id of the server in the image.
 const USER: &str = "10001";
 
 /// Lints the Dockerfile, and builds and starts the image if a builder is available.
@@ -34,8 +34,8 @@ pub fn check(mut hadolint: Command) -> Result<()> {
     }
 }
 
-/// Checks rules that hadolint does not have: base images are named by digest, the user is a number,
-/// and there is a health check.
+/// Checks rules that hadolint does not check: base images are named by digest, the user is a
+/// number, and there is a health check.
 fn check_rules(dockerfile: &str) -> Result<()> {
     let values = |instruction: &'static str| {
         dockerfile.lines().filter_map(move |line| line.strip_prefix(instruction)?.strip_prefix(' '))
@@ -62,7 +62,7 @@ fn check_rules(dockerfile: &str) -> Result<()> {
 fn serves(builder: &str) -> bool {
     let mut info = Command::new(builder);
     info.arg("info").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // Without a server, Docker's client prints its own data and fails.
+    // Without a Docker server, the Docker client prints information about itself and fails.
     info.status().is_ok_and(|status| status.success())
 }
 
@@ -73,7 +73,7 @@ fn build_and_start(builder: &str) -> Result<()> {
         command
     };
     shell::run(command(&["build", "--tag", NAME]).arg(shell::root()))?;
-    // Removes the container of a run that was interrupted.
+    // This removes the container of an earlier run that was interrupted.
     let _ = command(&["rm", "--force", NAME]).stderr(Stdio::null()).status();
     shell::run(&mut command(&[
         "run",
@@ -92,7 +92,7 @@ fn build_and_start(builder: &str) -> Result<()> {
     outcome
 }
 
-/// Fails unless the server in the container becomes ready and runs as the image's user.
+/// Fails unless the server in the container becomes ready and runs as the user of the image.
 fn started(command: &dyn Fn(&[&str]) -> Command) -> Result<()> {
     let health = [
         "exec",

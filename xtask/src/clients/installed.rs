@@ -1,5 +1,5 @@
-//! Tests the wheel and the tarball as a new user installs them: in empty environments, without the
-//! compilers of this machine.
+//! Tests the wheel and the tarball in the way in which a new user installs them: in empty
+//! environments, without the compilers of this machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +19,8 @@ const KERNEL: &str = r#"extern "C" __global__ void vector_add(const float* a, co
 }
 "#;
 
-/// Environment variables that would make compilers or settings of this machine visible.
+/// Environment variables that would make compilers or settings of this machine visible to the
+/// tests.
 const FOREIGN: [&str; 7] = [
     "WARPGAUGE_TOOLCHAIN",
     "WARPGAUGE_PYTHON",
@@ -30,7 +31,7 @@ const FOREIGN: [&str; 7] = [
     "PYTHONPATH",
 ];
 
-/// Fails unless `auditwheel` confirms that the wheel runs on all systems that its tag names.
+/// Fails unless `auditwheel` confirms that the wheel runs on all systems that its tag lists.
 pub fn check_tag(auditwheel: &Path, wheel: &Path) -> Result<()> {
     let text = shell::capture(Command::new(auditwheel).arg("show").arg(wheel))?;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -47,8 +48,8 @@ pub fn check_tag(auditwheel: &Path, wheel: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Installs the wheel into an empty environment of each Python version on this machine, and
-/// evaluates a kernel with the newest. Prints which versions are not installed.
+/// Installs the wheel into an empty environment of each Python version on this machine. Evaluates a
+/// kernel with the newest version. Prints which versions are not installed.
 pub fn try_wheel(home: &Path, wheel: &Path, uvx: &Path) -> Result<()> {
     let kernel = home.join("k.cu");
     std::fs::write(&kernel, KERNEL)?;
@@ -89,8 +90,8 @@ pub fn try_wheel(home: &Path, wheel: &Path, uvx: &Path) -> Result<()> {
     first_verdict(uv, home, &kernel)
 }
 
-/// Evaluates the kernel with an empty data directory, and fails unless the program prints a
-/// verdict. The result is not checked, which would need PyTorch or a contract.
+/// Evaluates the kernel with an empty data directory. Fails unless the program prints a verdict.
+/// The result of the kernel is not checked, because that would need PyTorch or a contract.
 fn first_verdict(mut program: Command, home: &Path, kernel: &Path) -> Result<()> {
     let data = home.join("first-data");
     if data.exists() {
@@ -105,8 +106,8 @@ fn first_verdict(mut program: Command, home: &Path, kernel: &Path) -> Result<()>
     Ok(())
 }
 
-/// Packs the program, checks the checksum, unpacks the tarball, and evaluates PTX with its program.
-/// CUDA C++ would need a compiler, which the tarball does not contain.
+/// Packs the program, checks the checksum, and unpacks the tarball. Evaluates PTX with the program
+/// in it. CUDA C++ would need a compiler, which the tarball does not contain.
 pub fn try_tarball(home: &Path, program: &Path) -> Result<()> {
     let made = tarball::pack(program, &home.join("tarball"))?;
     let directory = made.path.parent().context("the tarball's path has no directory")?;
@@ -144,7 +145,7 @@ pub fn try_tarball(home: &Path, program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns a command with the user's environment, except for the variables that would help it.
+/// Returns a command that has the user's environment, except for the variables in `FOREIGN`.
 fn own(mut command: Command, home: &Path) -> Command {
     for name in FOREIGN {
         command.env_remove(name);
@@ -153,7 +154,8 @@ fn own(mut command: Command, home: &Path) -> Command {
     command
 }
 
-/// Returns an interpreter of a minor version from `PATH` or from pyenv's versions.
+/// Returns an interpreter of this minor version, from `PATH` or from the versions that pyenv
+/// installed.
 fn python(minor: u32) -> Option<PathBuf> {
     let runs = |python: &Path| {
         let version = format!("import sys, ensurepip; assert sys.version_info[:2] == (3, {minor})");

@@ -1,9 +1,9 @@
 //! `cargo xtask clients`: tests the HTTP API with third-party programs.
 //!
-//! Four generators generate clients in four languages from the output of `warpgauge openapi
-//! --client`. Each client evaluates a kernel on a running server. An agent library, a fuzzer and a
-//! browser use the same server. The gate uses it too, and the programs that consume its reports
-//! read them. Python and npm packages are installed below `target/clients`.
+//! Four generators create clients in four languages from the output of `warpgauge openapi
+//! --client`. Each client evaluates a kernel on a running server. An agent library, a fuzzer, a
+//! browser and the gate use the same server. The programs for which the gate writes reports read
+//! these reports. Python and npm packages are installed below `target/clients`.
 
 mod image;
 mod installed;
@@ -24,8 +24,8 @@ use tools::Tools;
 /// Duration of the fuzzer, seconds.
 const FUZZ_SECONDS: &str = "120";
 
-/// Maximum wait of the fuzzer for an answer, seconds. `fuzz_hooks.py` limits the time of each
-/// kernel in a request, but a suite runs several kernels and may wait for earlier jobs.
+/// Maximum time that the fuzzer waits for an answer, seconds. `fuzz_hooks.py` limits the time of
+/// each kernel in a request, but a suite runs several kernels and may wait for earlier jobs.
 const FUZZ_ANSWER_SECONDS: &str = "300";
 
 /// Options of `clients`.
@@ -40,7 +40,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns the options for all checks with a new server.
+    /// Returns options that run all checks on a new server.
     pub fn all() -> Self {
         Self { only: Vec::new(), server: None }
     }
@@ -170,8 +170,8 @@ fn start_server(home: &Path) -> Result<Server> {
     Server::start_command(command, &arguments, &home.join("server.log"))
 }
 
-/// Returns an empty data directory, so that it contains no waiting job of an earlier run. Links in
-/// it lead to the user's installed and cached compilers.
+/// Returns an empty data directory. So no job of an earlier run waits in it. Links in the directory
+/// lead to the user's installed and cached compilers.
 fn data_directory(home: &Path) -> Result<PathBuf> {
     let data = home.join("data");
     if data.exists() {
@@ -243,8 +243,8 @@ impl Checks {
         )
     }
 
-    /// Runs the Rust client, a separate crate with a separate lock file. Its build script generates
-    /// the client.
+    /// Runs the Rust client. It is a separate crate with a separate lock file, and its build script
+    /// generates the client.
     fn rust(&self) -> Result<()> {
         shell::run(
             shell::cargo()
@@ -313,7 +313,7 @@ impl Checks {
         shell::run(self.tools.python_program("python").arg(script).arg(self.gate.join("ci")))
     }
 
-    /// Makes the gate write reports, and reads them with the programs that consume such reports.
+    /// Lets the gate write reports. Reads them with the programs for which they are written.
     fn gate_reports(&self) -> Result<()> {
         let chromium = tools::chromium()?;
         let program = product::build(Profile::Test)?;

@@ -1,4 +1,4 @@
-//! Lints and tests the Python package, installed from the wheel with the program.
+//! Lints and tests the Python package. It is installed from the wheel that contains the program.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use super::tools::is_current;
 use crate::product::{self, Profile};
 use crate::{shell, wheel};
 
-/// Installs the wheel into a virtual environment below `home` and checks the package. `data` is a
+/// Installs the wheel into a virtual environment below `home`, and checks the package. `data` is a
 /// data directory that contains the compilers.
 pub fn check(home: &Path, data: &Path) -> Result<()> {
     let program = product::build(Profile::Test)?;
@@ -24,7 +24,7 @@ pub fn check(home: &Path, data: &Path) -> Result<()> {
     installed::try_tarball(home, &program)?;
     let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
     shell::run(python().args(pip).arg(&wheel))?;
-    // pip would skip a wheel of the same version, although its content differs.
+    // pip would skip a wheel of the same version, even if its content differs.
     shell::run(python().args(pip).args(["--force-reinstall", "--no-deps"]).arg(&wheel))?;
 
     let package = shell::root().join("python");
@@ -41,11 +41,11 @@ pub fn check(home: &Path, data: &Path) -> Result<()> {
         }
         shell::run(command.current_dir(&package))?;
     }
-    // The tests use the server's Triton and PyTorch. If these are absent, they report it.
+    // The tests use the server's Triton and PyTorch. If these are absent, the tests report it.
     let libraries = ["triton", "torch"].map(|name| data.join("toolchain").join(name));
     let libraries =
         std::env::join_paths(libraries).context("the path of the data directory contains a `:`")?;
-    // The wheel's command starts the program.
+    // The command that the wheel installs starts the program.
     shell::run(Command::new(venv.join("bin/warpgauge")).arg("--version"))?;
     shell::run(
         python()

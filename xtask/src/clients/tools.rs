@@ -9,11 +9,11 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell;
 
-/// Names of Chromium's program in Linux distributions.
+/// Names of the Chromium program in Linux distributions.
 const BROWSERS: [&str; 4] =
     ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
 
-/// Installed tools.
+/// The tools after their installation.
 pub struct Tools {
     venv: PathBuf,
     node_home: PathBuf,
@@ -31,8 +31,8 @@ impl Tools {
         Ok(tools)
     }
 
-    /// Returns a command for a program of the Python environment, with the environment's programs
-    /// in its `PATH`.
+    /// Returns a command for a program in the Python environment. The environment's programs are in
+    /// its `PATH`.
     pub fn python_program(&self, name: &str) -> Command {
         let bin = self.venv.join("bin");
         let mut command = Command::new(bin.join(name));
@@ -86,8 +86,8 @@ impl Tools {
     }
 }
 
-/// Returns whether the packages that were installed last, of which the stamp is a list, are those
-/// of the list.
+/// Returns whether the installed packages are those in the list. `stamp` is a copy of the list that
+/// was installed last.
 pub fn is_current(stamp: &Path, list: &Path) -> Result<bool> {
     let wanted = fs::read(list).with_context(|| format!("cannot read {}", list.display()))?;
     Ok(fs::read(stamp).is_ok_and(|installed| installed == wanted))
@@ -102,8 +102,8 @@ pub fn chromium() -> Result<PathBuf> {
     shell::require(BROWSERS[0], "install the package chromium")
 }
 
-/// Checks that the annotations that generated Java code uses are installed; new JDKs do not include
-/// them. In CI, installs their package.
+/// Checks that the annotations that generated Java code needs are installed; recent JDKs do not
+/// include them. In CI, installs the package that contains them.
 pub fn java_annotations() -> Result<()> {
     let (archive, package) =
         ("geronimo-annotation-1.3-spec.jar", "libgeronimo-annotation-1.3-spec-java");
@@ -111,7 +111,7 @@ pub fn java_annotations() -> Result<()> {
 }
 
 /// Checks that a program is installed. In CI, installs its system package if it is absent;
-/// elsewhere the error names the package.
+/// elsewhere, the error contains the name of the package.
 fn ensure_program(program: &str, package: &str) -> Result<()> {
     ensure(program, package, || shell::find(program).is_some())
 }

@@ -1,10 +1,10 @@
-//! `cargo xtask mutations`: checks that every defence is necessary. It removes each defence in
-//! turn, and an exploit must then end differently, or an integration test must fail if no exploit
-//! can show the removal.
+//! `cargo xtask mutations`: checks that every defence against hostile kernels is necessary. It
+//! removes each defence in turn. Then an exploit must end differently or, if no exploit can detect
+//! the removal, an integration test must fail.
 //!
-//! All removals are compiled into one copy of the program, each behind a condition on the file name
-//! of the running program. So one build serves all runs. Workers start under the same name; an
-//! environment variable would not work, because they inherit only a few.
+//! All removals are compiled into one copy of the program. Each is active only if its name is
+//! the extension of the running program's file name. So one build serves all runs. Workers start under the
+//! same file name. An environment variable would not work, because workers inherit only a few.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,8 +21,8 @@ mod table;
 
 use table::{GPU_ONLY, MUTATIONS, Mutation, Noticed};
 
-/// Code that is added to each crate with a defence. The copy named `warpgauge.DEFENCE` runs without
-/// that defence.
+/// Code that is added to each crate that contains a defence. The copy of the program that is named
+/// `warpgauge.DEFENCE` runs without this defence.
 const SWITCH_CODE: &str = "
 /// Removes defences, to find out which exploits and tests notice.
 pub(crate) mod mutation {
@@ -40,8 +40,8 @@ pub struct Options {
     /// Remove only the defences whose names contain this text.
     #[arg(long)]
     only: Option<String>,
-    /// Run all exploits for each removed defence, not only those that the table names, to see which
-    /// others fail. This takes ten times as long.
+    /// For each removed defence, run all exploits, not only those in the table. This shows which
+    /// other exploits end differently. It takes ten times as long.
     #[arg(long)]
     all: bool,
 }
@@ -49,7 +49,8 @@ pub struct Options {
 /// Name of the test that runs all exploits.
 const EXPLOITS: &str = "exploits::every_exploit_ends_as_its_row_says";
 
-/// Builds the program with all removals, and runs the exploits and tests without each defence.
+/// Builds the program with all removals. Then runs the exploits and tests once without each
+/// defence.
 pub fn run(options: &Options) -> Result<()> {
     let place = product::target_dir()?.join("mutations");
     let program = build_mutants(&place)?;
@@ -87,11 +88,11 @@ pub fn run(options: &Options) -> Result<()> {
     bail!("no exploit or test notices the removal of: {}", survivors.join(", "))
 }
 
-/// A test to run and its exploits; `None` for all exploits.
+/// A test to run, and the exploits that it runs; `None` means all exploits.
 type Asked = (&'static str, Option<&'static [&'static str]>);
 
 impl Mutation {
-    /// Returns the tests and exploits that must notice the removal of the defence.
+    /// Returns the tests and exploits that must detect the removal of the defence.
     fn asked(&self, all: bool) -> Vec<Asked> {
         match self.noticed {
             Noticed::By(exploits) => vec![(EXPLOITS, (!all).then_some(exploits))],
@@ -100,7 +101,7 @@ impl Mutation {
     }
 }
 
-/// Returns all tests that the table names, except the test of the exploits.
+/// Returns all tests that the table lists, except the test that runs the exploits.
 fn named_tests() -> impl Iterator<Item = &'static str> {
     MUTATIONS
         .iter()
@@ -111,7 +112,7 @@ fn named_tests() -> impl Iterator<Item = &'static str> {
         .copied()
 }
 
-/// Builds a copy of the sources with all removals and returns the program.
+/// Builds a copy of the sources with all removals. Returns the path of the program.
 fn build_mutants(place: &Path) -> Result<PathBuf> {
     let tree = place.join("tree");
     copy_sources(&tree)?;
@@ -124,8 +125,8 @@ fn build_mutants(place: &Path) -> Result<PathBuf> {
         write(&path, &(text + SWITCH_CODE))?;
     }
 
-    // The target directory is separate, because Cargo would confuse the crates of the copy with the
-    // crates of the working tree that have the same names.
+    // The target directory is separate. Otherwise Cargo would confuse the crates of the copy with
+    // the crates of the same names in the working tree.
     let target = place.join("target");
     let mut cargo = shell::cargo();
     cargo.current_dir(&tree).args(["build", "-p", "warpgauge", "--bin", "warpgauge"]);
@@ -144,7 +145,7 @@ fn build_mutants(place: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Returns the root files of the crates that contain a defence.
+/// Returns the root source files of the crates that contain a defence.
 fn libraries() -> BTreeSet<String> {
     let root_of = |mutation: &Mutation| {
         let (before, _) = mutation.file.split_once("src/").unwrap_or_default();
@@ -153,8 +154,8 @@ fn libraries() -> BTreeSet<String> {
     MUTATIONS.iter().map(root_of).collect()
 }
 
-/// Copies the files that git tracks or would track. Unchanged files keep their timestamps, so that
-/// the next build is short.
+/// Copies the files that git tracks, and new files that git does not ignore. Unchanged files keep
+/// their timestamps, so that the next build is short.
 fn copy_sources(tree: &Path) -> Result<()> {
     let mut git = Command::new("git");
     git.current_dir(shell::root());
@@ -175,7 +176,7 @@ fn copy_sources(tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Replaces the defence with its removal behind a condition.
+/// Puts the defence and its removal into the two branches of a condition.
 fn apply(tree: &Path, mutation: &Mutation) -> Result<()> {
     let Mutation { name, file, text, replacement, .. } = mutation;
     let path = tree.join(file);
@@ -204,7 +205,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Builds the integration tests from the unchanged sources and returns their program.
+/// Builds the integration tests from the unchanged sources. Returns the path of their program.
 fn build_tests() -> Result<PathBuf> {
     let mut cargo = shell::cargo();
     cargo.args(["test", "--workspace", "--test", "it", "--no-run"]);
@@ -217,8 +218,8 @@ fn build_tests() -> Result<PathBuf> {
         .context("cargo reported no test program `it`")
 }
 
-/// Runs a test without a defence. Returns the exploits that did not end as expected, or the test's
-/// name if the test runs no exploits and failed.
+/// Runs a test without a defence. Returns the exploits that did not end as expected. If the test
+/// runs no exploits and fails, returns the name of the test.
 fn who_notices(
     program: &Path,
     tests: &Path,

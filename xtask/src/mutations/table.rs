@@ -1,8 +1,8 @@
-//! The defences and how each is removed.
+//! The table of defences against hostile kernels, and how each is removed.
 
-/// A defence and its removal.
+/// A defence, and how it is removed.
 pub struct Mutation {
-    /// Name of the defence, which is also the extension of the program without it.
+    /// Name of the defence. It is also the file extension of the program without the defence.
     pub name: &'static str,
     /// Description of the defence, for the printed table.
     pub what: &'static str,
@@ -12,11 +12,11 @@ pub struct Mutation {
     pub text: &'static str,
     /// Code that replaces it when the defence is removed.
     pub replacement: &'static str,
-    /// Exploits or tests that notice the removal.
+    /// Exploits or tests that detect the removal.
     pub noticed: Noticed,
 }
 
-/// Exploits or tests that notice the removal of a defence.
+/// Exploits or tests that detect the removal of a defence.
 pub enum Noticed {
     /// At least one of these exploits ends differently from its table row.
     By(&'static [&'static str]),

@@ -15,7 +15,7 @@ mod skipped;
 /// Options of `test`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Arguments for `cargo nextest run` (or `cargo test`, where nextest is not installed).
+    /// Arguments for `cargo nextest run`, or for `cargo test` if nextest is not installed.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
@@ -48,7 +48,7 @@ pub fn run(options: &Options) -> Result<()> {
     if options.arguments.iter().any(|argument| argument == "--no-run") {
         return shell::run(&mut runner);
     }
-    // Many tests wait for processes, so the number of parallel tests exceeds the number of cores.
+    // Many tests wait for processes, so more tests run in parallel than there are cores.
     const THREADS: &str = "NEXTEST_TEST_THREADS";
     if std::env::var_os(THREADS).is_none() {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -58,7 +58,7 @@ pub fn run(options: &Options) -> Result<()> {
     if let Some(place) = other_triton {
         runner.env("WARPGAUGE_OTHER_TRITON", place);
     }
-    // In CI, short kernels are tested for all architectures instead of one.
+    // In CI, short kernels are tested for all architectures, elsewhere only for one.
     if std::env::var_os("CI").is_some() {
         runner.env("WARPGAUGE_TEST_ARCHITECTURES", "all");
     }
@@ -68,7 +68,7 @@ pub fn run(options: &Options) -> Result<()> {
     told
 }
 
-/// Prints which tests were skipped in a test run that another program started.
+/// Prints which tests were skipped in a run that another program started.
 pub fn skipped(options: &SkippedOptions) -> Result<()> {
     let text = std::fs::read_to_string(&options.file);
     let text = text.with_context(|| format!("cannot read {}", options.file.display()))?;

@@ -1,5 +1,5 @@
 //! Finds tests that pass without testing anything. A test that cannot run on this machine must
-//! report that with `needs!`.
+//! report this with `needs!`.
 
 use std::fs;
 use std::path::Path;
@@ -8,14 +8,14 @@ use anyhow::{Context, Result};
 
 use crate::shell;
 
-/// Folders with tests.
+/// Folders that contain tests.
 const ROOTS: [&str; 5] = ["tests", "src", "crates", "xtask", "benches"];
 
-/// Conditions that depend on the machine. A helper function that returns early because of such a
-/// condition would hide this from the calling test.
+/// Code that tests a property of the machine. If a helper function returned early because of such a
+/// condition, the calling test would pass without testing anything.
 const MACHINE: [&str; 5] = ["emulated()", "on_gpu()", "device() ", "[\"kind\"]", "is_root()"];
 
-/// An early `return` that makes a test pass.
+/// An early `return` with which a test passes without testing anything.
 #[derive(Debug, PartialEq)]
 struct Silent {
     /// Number of the line, from 1.
@@ -23,7 +23,7 @@ struct Silent {
     text: String,
 }
 
-/// Finds silent returns in a file. A test may return early after it has started itself again in
+/// Finds silent returns in a file. A test may return early if it has started itself again in
 /// another process.
 fn check(text: &str, only_tests: bool) -> Vec<Silent> {
     let lines: Vec<&str> = text.lines().collect();
@@ -54,8 +54,8 @@ fn is_test(line: &str) -> bool {
     line.starts_with("#[test]") || line.starts_with("#[tokio::test")
 }
 
-/// Returns whether a line is `return;` or ends with it, as in `else { return };`. Lines with
-/// strings are ignored, because they are sources of kernels.
+/// Returns whether a line is `return;` or ends with it, as in `else { return };`. Lines that
+/// contain strings are ignored, because these may be kernel sources.
 fn returns_nothing(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default().trim();
     if code.contains('"') {
@@ -64,8 +64,8 @@ fn returns_nothing(line: &str) -> bool {
     code == "return;" || code.ends_with("{ return; }") || code.ends_with("{ return };")
 }
 
-/// Returns the number of lines up to the end of the function, whose closing brace rustfmt aligns
-/// with the function's first line.
+/// Returns the number of lines up to the end of the function. rustfmt aligns the closing brace with
+/// the first line of the function.
 fn end_of_item(lines: &[&str]) -> usize {
     let closing = format!("{}}}", &lines[0][..indent(lines[0])]);
     lines.iter().position(|line| line.trim_end() == closing).unwrap_or(lines.len())
@@ -75,7 +75,8 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// Returns the lines of the block that contains the last line, from the condition on.
+/// Returns the lines of the block that contains the last of these lines, beginning with the block's
+/// condition.
 fn block_before<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
     let last = lines.len() - 1;
     let own = indent(lines[last]);
@@ -84,7 +85,7 @@ fn block_before<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
         return &lines[last..];
     }
     let mut start = lines[..last].iter().rposition(outside).unwrap_or(0);
-    // A condition of several lines is followed by a line with only a brace.
+    // A condition that takes several lines is followed by a line that contains only a brace.
     if lines[start].trim() == "{" {
         let level = indent(lines[start]);
         let begins = |line: &&str| line.trim_start().starts_with("if ") && indent(line) == level;

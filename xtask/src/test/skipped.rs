@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Environment variable with the path of the file in which tests record skips;
-/// `tests/support/needs.rs` reads it.
+/// Environment variable that contains the path of the file in which tests record that they were
+/// skipped. `tests/support/needs.rs` reads it.
 pub const VARIABLE: &str = "WARPGAUGE_TESTS_SKIPPED";
 
-/// The record of skipped tests of one run.
+/// The record of the tests that were skipped in one run.
 pub struct Record(PathBuf);
 
 impl Record {
@@ -25,12 +25,12 @@ impl Record {
         Ok(record)
     }
 
-    /// Returns the path of the file in which tests record skips.
+    /// Returns the path of the file in which tests record that they were skipped.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Prints the summary of the record.
+    /// Prints a summary of the record.
     pub fn tell(&self) -> Result<()> {
         let text = fs::read_to_string(&self.0)
             .with_context(|| format!("cannot read {}", self.0.display()))?;
@@ -42,11 +42,12 @@ impl Record {
     }
 }
 
-/// Returns how many tests were skipped completely and in part, grouped by what they need.
+/// Returns how many tests were skipped, completely or in part. The tests are grouped by what they
+/// need.
 ///
 /// # Errors
 ///
-/// A line is not a valid record; the error contains the line.
+/// A line is not a valid record. The error contains the line.
 pub fn summary(record: &str) -> Result<String> {
     let (mut whole, mut part) = (Needs::new(), Needs::new());
     for (index, line) in record.lines().enumerate() {
@@ -59,7 +60,7 @@ pub fn summary(record: &str) -> Result<String> {
         let [_, test, what] = fields[..] else {
             anyhow::bail!("line {} of the record of skipped tests: {line:?}", index + 1);
         };
-        // A repeated test counts once.
+        // A test that is recorded several times counts once.
         needs.entry(what).or_default().insert(test);
     }
     let mut text = format!("skipped: {}", list(&whole));
@@ -69,10 +70,10 @@ pub fn summary(record: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Names of tests, by what they need.
+/// Names of tests, grouped by what the tests need.
 type Needs<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-/// Returns a text such as `23 tests: 19 need a GPU, 4 need PostgreSQL`, with the largest group
+/// Returns a text such as `23 tests: 19 need a GPU, 4 need PostgreSQL`. The largest group comes
 /// first.
 fn list(needs: &Needs) -> String {
     // A test that needs several things is in several groups.

@@ -1,6 +1,6 @@
-//! Checks dependencies between the crates of the workspace. A crate with fewer dependencies is
-//! easier to test and to change. Cargo forbids cycles; this table makes each new dependency a
-//! deliberate decision.
+//! Checks the dependencies between the crates of the workspace. A crate with fewer dependencies is
+//! easier to test and to change. Cargo forbids cycles; the table in this file makes each new
+//! dependency a deliberate decision.
 
 use std::fs;
 use std::path::Path;
@@ -9,13 +9,12 @@ use anyhow::{Context, Result};
 
 use super::Violation;
 
-/// The folders of `crates/`, lowest first. A crate may use crates of the same folder and of lower
-/// folders. The emulator is in no folder: a device loads it as a library, and no crate depends on
-/// it.
+/// The folders in `crates/`, lowest first. A crate may use crates in the same folder and in lower
+/// folders. The emulator is in no folder: devices load it as a library, and no crate depends on it.
 const FOLDERS: [&str; 5] = ["lib", "core", "run", "server", ""];
 
-/// Folder and name of each crate, and the workspace crates that it may use. Dependencies of tests
-/// are not restricted. ARCHITECTURE.md describes the purpose of each crate.
+/// For each crate, its folder, its name, and the workspace crates that it may use. Dependencies of
+/// tests are not restricted. ARCHITECTURE.md describes the purpose of each crate.
 const CRATES: [(&str, &str, &[&str]); 35] = [
     ("lib", "document", &[]),
     ("lib", "private-files", &[]),
@@ -206,7 +205,7 @@ const ONLY_IN: [(&str, &[&str]); 15] = [
     ("serde-saphyr", &["api", "contract", "document", "statistics"]),
 ];
 
-/// Checks the manifests and the root files of all crates against the table.
+/// Checks whether the manifests and the root files of all crates conform to the table.
 pub fn check(root: &Path, violations: &mut Vec<Violation>) -> Result<()> {
     for folder in FOLDERS {
         let place = Path::new("crates").join(folder);
@@ -250,7 +249,7 @@ pub fn home(path: &str) -> Option<(&str, &str)> {
     Some((&path[.."crates/".len() + first.len() + 1 + name.len()], name))
 }
 
-/// Checks the `[dependencies]` of a manifest against the table.
+/// Checks whether the `[dependencies]` of a manifest conform to the table.
 fn check_manifest(folder: &str, name: &str, text: &str, report: &mut impl FnMut(String)) {
     let used = dependencies(text);
     for (library, homes) in ONLY_IN {
@@ -277,7 +276,7 @@ fn check_manifest(folder: &str, name: &str, text: &str, report: &mut impl FnMut(
     }
 }
 
-/// Returns the names in the `[dependencies]` of a manifest.
+/// Returns the names in the `[dependencies]` section of a manifest.
 fn dependencies(manifest: &str) -> Vec<&str> {
     let lines = manifest.lines().skip_while(|line| line.trim() != "[dependencies]").skip(1);
     lines

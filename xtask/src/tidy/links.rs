@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::{Source, Violation};
 
-/// Checks the relative links of a Markdown file: the target file and heading must exist.
+/// Checks the relative links in a Markdown file. The file and the heading to which a link leads
+/// must exist.
 pub fn check(root: &Path, source: &Source, violations: &mut Vec<Violation>) {
     let own = root.join(&source.path);
     let directory = own.parent().unwrap_or(root);

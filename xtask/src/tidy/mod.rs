@@ -1,4 +1,4 @@
-//! Checks the files of the repository against the project's rules: [`run`].
+//! Checks whether the files of the repository conform to the project's rules: [`run`].
 //!
 //! ARCHITECTURE.md lists all invariants.
 
@@ -23,7 +23,7 @@ const SKIPPED: [&str; 7] =
 
 /// A text file of the repository.
 struct Source {
-    /// Path from the root, with `/`.
+    /// Path relative to the root of the repository, with `/`.
     path: String,
     text: String,
 }
@@ -31,7 +31,7 @@ struct Source {
 /// A violation of a rule.
 struct Violation {
     path: String,
-    /// Number of the line, from 1; 0 means the whole file.
+    /// Number of the line, from 1. 0 means the whole file.
     line: usize,
     message: String,
 }

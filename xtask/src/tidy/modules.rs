@@ -1,5 +1,5 @@
-//! A module with submodules must be `x/mod.rs`, not `x.rs` next to `x/`. So one folder contains the
-//! whole module, which can be moved in one step.
+//! A module that has submodules must be `x/mod.rs`, not `x.rs` next to `x/`. Then one folder
+//! contains the whole module, which can be moved in one step.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ pub fn check(files: &[Source], violations: &mut Vec<Violation>) {
     }
 }
 
-/// Returns whether the file is a module of a package and not the root of a program.
+/// Returns whether the file is a module of a package, as opposed to the root file of a program.
 fn is_module(path: &str) -> bool {
     path.starts_with("crates/") && path.contains("/src/")
         || ["xtask/src/", "src/", "tests/"].iter().any(|root| path.starts_with(root))

@@ -1,8 +1,9 @@
-//! Checks the names of public types: each name has one meaning, so that a reader who sees `Outcome`
-//! knows which type it is. If two crates use the same name, one of them must add a second word.
+//! Checks the names of public types. Each name must have one meaning, so that a reader who sees
+//! `Outcome` knows which type it is. If two crates use the same name, one of them must add a second
+//! word.
 //!
-//! The emulator is excluded. Its types have the names of CUDA's objects (`Context`, `Stream`,
-//! `Event`), like those of `device`. No crate depends on the emulator, because a device loads it as
+//! The emulator is excluded. Its types have the names of CUDA objects (`Context`, `Stream`,
+//! `Event`), as in the crate `device`. No crate depends on the emulator, because devices load it as
 //! a library. So no file uses the emulator's types together with those of another crate.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::rooms::{files_of, paths};
 use super::{Source, Violation, crates};
 
-/// Keywords that begin a public type.
+/// Keywords that introduce a public type.
 const KINDS: [&str; 5] = ["struct", "enum", "trait", "type", "union"];
 
 /// The crate whose names are not checked.
@@ -18,7 +19,7 @@ const LEFT_OUT: &str = "emulator";
 
 /// Checks the crates in `crates/`, except the emulator.
 pub fn check(files: &[Source], violations: &mut Vec<Violation>) {
-    // By type name and crate: a file that defines the type.
+    // For each type name and crate, a file that defines the type.
     let mut homes: BTreeMap<String, BTreeMap<&str, &str>> = BTreeMap::new();
     for name in crates_of(files).into_iter().filter(|&name| name != LEFT_OUT) {
         for file in files_of(name, files) {
@@ -51,11 +52,12 @@ fn crates_of(files: &[Source]) -> BTreeSet<&str> {
     in_sources.map(|(_, (_, name))| name).collect()
 }
 
-/// Returns the names of the types that a text defines as `pub` in modules, not in functions.
+/// Returns the names of the types that a text defines as `pub` in modules. Types in functions are
+/// ignored.
 fn types(text: &str) -> Vec<&str> {
     let words = paths::words(text);
     let mut found = Vec::new();
-    // For each open bracket: whether it is a module's brace.
+    // For each open bracket, whether it is the brace of a module.
     let mut open: Vec<bool> = Vec::new();
     for (at, word) in words.iter().enumerate() {
         match *word {

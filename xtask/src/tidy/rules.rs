@@ -1,19 +1,18 @@
-//! Rules for Rust source files.
+//! Rules that Rust source files must follow.
 
 use super::{Source, Violation};
 
-/// Maximum number of lines of code in a file, without comments and blank lines. Test code does not
-/// count.
+/// Maximum number of lines of code in a file. Comments, blank lines and test code do not count.
 const CODE_LINES: usize = 450;
 
 /// Folders that may contain `unsafe` code and use the CUDA bindings.
 const UNSAFE_HOMES: [&str; 3] =
     ["crates/run/device/", "crates/emulator/", "crates/lib/sandbox/src/threads/"];
 
-/// The folder that starts child processes and decides what they inherit.
+/// The folder with the code that starts child processes and decides what they inherit.
 const CHILD_HOME: &str = "crates/lib/sandbox/src/";
 
-/// Checks a file against all rules.
+/// Checks a file against all rules in this module.
 pub fn check(source: &Source, violations: &mut Vec<Violation>) {
     let product = source.path.starts_with("src/") || source.path.starts_with("crates/");
     let mut code_lines = 0;
@@ -65,13 +64,13 @@ pub fn check(source: &Source, violations: &mut Vec<Violation>) {
     }
 }
 
-/// Returns a line without its comment. A `//` in a string also ends the line, which can only hide
-/// violations.
+/// Returns a line without its comment. A `//` in a string also ends the line; this can hide
+/// violations, but never report a false one.
 fn code_of(line: &str) -> &str {
     line.split("//").next().unwrap_or(line)
 }
 
-/// Returns the text after the fence of a code block in a doc comment.
+/// Returns the text after the fence of a code block, if the line of a doc comment begins one.
 fn fence_of(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?;
@@ -86,7 +85,7 @@ fn unfinished_marker(line: &str) -> Option<&'static str> {
 }
 
 /// Returns whether the code waits for a fixed time. Tests must not do this. Product code may wait
-/// before a retry, but must not block a thread; the command line has only one thread and may wait
+/// before a retry, but must not block a thread. The command line has only one thread, and may wait
 /// until a server is ready.
 fn waits_blindly(path: &str, in_tests: bool, code: &str) -> bool {
     let product = path.starts_with("src/") || path.starts_with("crates/");
@@ -118,7 +117,7 @@ fn unsafe_word(path: &str, code: &str) -> Option<&'static str> {
     ["unsafe", "cudarc"].into_iter().find(|word| has_word(&code, word))
 }
 
-/// Returns whether `text` contains `word` with no letter, digit or underscore next to it.
+/// Returns whether `text` contains `word` without a letter, digit or underscore next to it.
 pub fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         !text[..at].ends_with(is_word_character)

@@ -1,9 +1,9 @@
-//! Checks comments for forbidden words; docs/contributing/style.md lists alternatives.
+//! Checks comments for forbidden words. docs/contributing/style.md lists alternatives.
 
 use super::rules::has_word;
 use super::{Source, Violation};
 
-/// Words that hide which component acts, or that a standard term can replace.
+/// Words that do not name the component that acts, or that a standard term can replace.
 const WORDS: [&str; 10] = [
     "tell", "tells", "told", "whoever", "whom", "nobody", "somebody", "someone", "leavings", "news",
 ];
@@ -30,7 +30,7 @@ pub fn check(source: &Source, violations: &mut Vec<Violation>) {
     }
 }
 
-/// Returns the text of a line that is a comment, in lower case and without code in backquotes.
+/// If a line is a comment, returns its text in lower case, without code in backquotes.
 fn comment(line: &str) -> Option<String> {
     let text = line.trim_start().strip_prefix("//")?;
     Some(text.split('`').step_by(2).collect::<Vec<_>>().join(" ").to_lowercase())

@@ -9,7 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::backend::JobBackendError;
 
-/// Maximum number of concurrent calls by all agents.
+/// Maximum number of concurrent calls by all agents. `MAX_CALLS_EACH` is the maximum for one owner,
+/// so that the calls of one owner do not block those of all others.
 const MAX_CALLS: usize = 256;
 const MAX_CALLS_EACH: usize = 64;
 

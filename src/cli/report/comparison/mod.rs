@@ -1,4 +1,4 @@
-//! The report of a comparison: a verdict for each candidate, then the evidence.
+//! The text report of a comparison: a verdict for each candidate, followed by the evidence.
 
 use super::super::format::{device, duration_ms, percent};
 use super::super::terminal::{Style, plain};
@@ -23,14 +23,14 @@ use warpgauge_statistics::{Counted, CountedRank};
 /// Information that the report of a comparison shows in addition to the response.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Beside<'a> {
-    /// Name of the reference.
+    /// Name of the reference kernel.
     pub reference: &'a str,
-    /// Whether differences of the code are shown.
+    /// Whether to show differences between the code of the kernels.
     pub diff: bool,
 }
 
 impl Beside<'_> {
-    /// Returns the value for a comparison without file names.
+    /// Returns the value for a comparison whose kernels have no file names.
     pub(in super::super) fn unnamed() -> Self {
         Self { reference: REFERENCE_NAME, diff: false }
     }
@@ -128,7 +128,8 @@ fn rows(page: &mut Page, candidate: &CandidateReport, beside: Beside<'_>) {
     }
 }
 
-/// Adds the differences between the kernels' code: counts of opcodes, then the differing lines.
+/// Adds the differences between the code of the kernels: counts of opcodes, followed by the lines
+/// that differ.
 fn code(page: &mut Page, diff: &CodeDiff) {
     let language = match diff.language {
         CodeLanguage::Sass => "SASS",
@@ -164,7 +165,7 @@ fn code(page: &mut Page, diff: &CodeDiff) {
 /// Maximum number of opcodes that are shown.
 const MAX_OPCODES: usize = 12;
 
-/// Adds the time of a kernel that ran alone.
+/// Adds the time of a kernel that was timed alone.
 fn time(page: &mut Page, label: &str, name: &str, report: &EvaluateResponse) {
     let text = match &report.kernel_exec_result.runtime_stats {
         Some(stats) => median(stats),
@@ -183,7 +184,7 @@ fn median(stats: &RuntimeStats) -> String {
     format!("{} median{interval}, n = {n}", duration_ms(stats.median))
 }
 
-/// Adds the ratio with its interval, and the reasons of the verdict.
+/// Adds the ratio of the times with its interval, and the reasons for the verdict.
 fn paired(page: &mut Page, comparison: &PairedComparison) {
     if let (Some(speedup), Some(low), Some(high)) =
         (comparison.speedup, comparison.speedup_ci_low, comparison.speedup_ci_high)
@@ -205,7 +206,7 @@ fn paired(page: &mut Page, comparison: &PairedComparison) {
     }
 }
 
-/// Adds details of the measurement of the ratio.
+/// Adds details of how the ratio was measured.
 fn blocks(page: &mut Page, comparison: &PairedComparison) {
     let ratio = |estimate: &RatioEstimate| {
         let RatioEstimate { ratio, ci_low, ci_high, .. } = *estimate;
@@ -236,8 +237,8 @@ fn blocks(page: &mut Page, comparison: &PairedComparison) {
     ));
 }
 
-/// Adds the counts of one launch beside those of the reference. Differing counts come first.
-/// Without `--verbose`, equal counts are omitted.
+/// Adds the counts of one launch, together with those of the reference. Counts that differ come
+/// first. Without `--verbose`, equal counts are omitted.
 fn counts(page: &mut Page, candidate: &CandidateReport) {
     if candidate.counts.is_empty() {
         return;
@@ -299,7 +300,7 @@ fn counted_ranks(page: &mut Page, response: &CompareResponse, reference: &str) {
     }
 }
 
-/// Returns the name of a kernel by its index in a ranking.
+/// Returns the name of the kernel that has this index in a ranking.
 fn name_of<'a>(index: u32, candidates: &'a [CandidateReport], reference: &'a str) -> &'a str {
     match index {
         0 => reference,

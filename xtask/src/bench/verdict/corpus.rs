@@ -1,5 +1,5 @@
-//! Reads the files of `tests/verdict`. Each contains a problem in the language of its kernels:
-//! [`Problem`]. `tests/verdict/README.md` describes the format.
+//! Reads the files of `tests/verdict`. Each contains one [`Problem`], whose kernels are all in the
+//! same language. `tests/verdict/README.md` describes the format.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::cuda::Signature;
 
 /// Language of a problem's kernels.
 pub enum Language {
-    /// CUDA, with the arguments that all kernels of the problem have.
+    /// CUDA, with the arguments that all kernels of the problem take.
     Cuda(Signature),
     /// PyTorch, forward only or with a backward pass.
     Torch {
@@ -32,11 +32,11 @@ pub enum Class {
 pub struct Section {
     /// Whether the candidate is honest or useless.
     pub class: Class,
-    /// Name, unique in the problem.
+    /// Name that is unique in the problem.
     pub name: String,
-    /// Launch in the same form as the file's `launch`. Absent if it is the same launch.
+    /// Launch, in the same form as the file's `launch`. Absent if the file's `launch` applies.
     pub launch: Option<String>,
-    /// Source.
+    /// Source code of the candidate.
     pub source: String,
 }
 
@@ -44,19 +44,19 @@ pub struct Section {
 pub struct Problem {
     /// Name of the file.
     pub name: String,
-    /// Group of the problem; the table has a row for each group.
+    /// Group of the problem. The table contains a row for each group.
     pub kind: String,
     /// Language of the kernels.
     pub language: Language,
-    /// Source of the reference.
+    /// Source code of the reference.
     pub reference: String,
     /// Candidates whose sources are in the file.
     pub sections: Vec<Section>,
-    /// Derived useless candidates that do not apply to the problem, with the reason.
+    /// Derived useless candidates that do not apply to the problem. Each has a reason.
     pub without: Vec<(String, String)>,
     /// Reason why the contract is weak. No candidate may then be `correct`.
     pub weak: Option<String>,
-    /// Candidates whose verdict is known to be wrong, with the reason.
+    /// Candidates whose verdict is known to be wrong. Each has a reason.
     pub findings: Vec<(String, String)>,
 }
 
@@ -145,7 +145,7 @@ fn parse(name: &str, text: &str, cuda: bool) -> Result<Problem> {
     Ok(problem)
 }
 
-/// Reads `name other: reason` and returns a name–reason pair for each name.
+/// Reads `name other: reason`. Returns a pair of name and reason for each name.
 fn named(text: &str) -> Result<Vec<(String, String)>> {
     let (names, reason) = text.split_once(": ").ok_or_else(|| anyhow!("`{text}` has no reason"))?;
     Ok(names.split(' ').map(|name| (name.to_owned(), reason.to_owned())).collect())

@@ -1,12 +1,12 @@
-//! Requests for problems in CUDA: the arguments, the declarations that precede every kernel, and
-//! the useless candidates that are derived from each reference.
+//! Creates requests for problems in CUDA: the arguments, the declarations that precede every
+//! kernel, and the useless candidates that are derived from each reference.
 
 use std::fmt::Write as _;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Map, Value, json};
 
-/// Names of element types in the corpus, in requests, and in CUDA.
+/// Names of element types: in the corpus, in requests, and in CUDA.
 const TYPES: [(&str, &str, &str); 11] = [
     ("f32", "float32", "float"),
     ("f64", "float64", "double"),
@@ -21,8 +21,8 @@ const TYPES: [(&str, &str, &str); 11] = [
     ("bool", "bool", "bool"),
 ];
 
-/// Names of the useless candidates, and the code that replaces the store of `v`, the correct value
-/// of element `i` of `size`.
+/// For each useless candidate, its name and the code that replaces the store of `v`. `v` is the
+/// correct value of element `i` of `size`.
 const VARIANTS: [(&str, &str); 10] = [
     ("zeros", "out[i] = T(0.0f)"),
     ("constant", "out[i] = T(1.0f)"),
@@ -36,7 +36,7 @@ const VARIANTS: [(&str, &str); 10] = [
     ("copy", "out[i] = T(copied[i % COPIED_SIZE])"),
 ];
 
-/// The store of a correct kernel.
+/// Code that stores the correct value.
 pub const RIGHT: &str = "out[i] = T(v)";
 
 struct Tensor {
@@ -64,14 +64,14 @@ impl Tensor {
 /// The arguments and the launch of a problem's kernels.
 pub struct Signature {
     tensors: Vec<Tensor>,
-    /// Name, C type and value of each number.
+    /// For each number, its name, its C type and its value.
     scalars: Vec<(String, &'static str, Value)>,
     launch: String,
     copy: Option<String>,
 }
 
 impl Signature {
-    /// Parses the header lines of a file, each given as its field and the rest of the line.
+    /// Parses the header lines of a file. Each line is given as its field and the rest of the line.
     pub fn parse(lines: &[(&str, &str)]) -> Result<Self> {
         let mut signature =
             Self { tensors: Vec::new(), scalars: Vec::new(), launch: String::new(), copy: None };
@@ -122,7 +122,8 @@ impl Signature {
         Ok(())
     }
 
-    /// Returns the names and the store code of the useless candidates that apply to this problem.
+    /// Returns the useless candidates that apply to this problem: their names and the code of their
+    /// stores.
     pub fn variants(&self) -> Vec<(&'static str, &'static str)> {
         let outputs: Vec<&Tensor> = self.tensors.iter().filter(|t| t.is_output()).collect();
         let all = |fits: &dyn Fn(&Tensor) -> bool| outputs.iter().all(|t| fits(t));
@@ -136,8 +137,8 @@ impl Signature {
         VARIANTS.into_iter().filter(|(name, _)| fits(name)).collect()
     }
 
-    /// Returns the complete source of a kernel: declarations, then `body`. `store` is the code of
-    /// the macro `STORE`.
+    /// Returns the complete source of a kernel: the declarations, followed by `body`. `store` is
+    /// the code of the macro `STORE`.
     pub fn source(&self, body: &str, store: &str) -> Result<String> {
         let mut text = String::from(include_str!("prelude.cu"));
         let mut parameters = Vec::new();
@@ -216,8 +217,8 @@ __device__ inline void store(T* out, int size, int i, V v, const C* copied) {{
     }
 }
 
-/// Parses a launch such as `grid 4 2 block 256`: the dimensions of the grid and of a block.
-/// `shared` precedes the bytes of dynamic shared memory.
+/// Parses a launch such as `grid 4 2 block 256`: the dimensions of the grid and of a block. The
+/// word `shared` precedes the size of the dynamic shared memory, bytes.
 fn launch_of(text: &str) -> Result<Value> {
     let mut launch = json!({});
     let mut place = "";

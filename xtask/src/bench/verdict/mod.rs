@@ -23,13 +23,13 @@ use crate::product::{self, Profile};
 use crate::server::Server;
 use crate::shell;
 
-/// Timed launches of each candidate.
+/// Number of timed launches of each candidate.
 const TRIALS: u32 = 4;
 
-/// Timeout of a request, seconds.
+/// Time limit of a request, seconds.
 const TIMEOUT_S: f64 = 300.0;
 
-/// Maximum number of candidates of a comparison.
+/// Maximum number of candidates in a comparison.
 const COMPARED: usize = 6;
 
 /// Options of `bench verdict`.
@@ -41,7 +41,7 @@ pub struct Options {
     /// Device: auto, emulator, or a GPU's ordinal.
     #[arg(long, default_value = "auto")]
     device: String,
-    /// Folder of the corpus.
+    /// Folder that contains the problems.
     #[arg(long, default_value = "tests/verdict")]
     corpus: PathBuf,
     /// Only problems whose names contain this text.
@@ -55,7 +55,7 @@ pub struct Options {
     out: PathBuf,
 }
 
-/// A candidate with its source.
+/// A candidate and its source.
 struct Candidate {
     class: Class,
     name: String,

@@ -1,4 +1,4 @@
-//! The verdicts on the candidates, as a table and as JSON.
+//! Formats the verdicts on the candidates as a table and as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,12 +23,12 @@ pub struct Outcome {
     verdict: String,
     reason: String,
     finding: Option<String>,
-    /// The tolerance of each output.
+    /// Tolerance of each output.
     tolerances: Value,
 }
 
 impl Outcome {
-    /// Reads a report, or the error that was returned instead of a report.
+    /// Reads a report, or the error that was returned in its place.
     pub fn of(problem: &Problem, class: Class, candidate: &str, report: &Value) -> Self {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let verdict = text(&report["verdict"]).unwrap_or_else(|| "error".to_owned());
@@ -69,7 +69,7 @@ impl Outcome {
         }
     }
 
-    /// Returns whether the candidate ran, so that its outputs were judged.
+    /// Returns whether the candidate ran. If so, its outputs were judged.
     fn is_judged(&self) -> bool {
         ["correct", "wrong", "weak"].contains(&self.verdict.as_str())
     }
@@ -103,8 +103,8 @@ struct Row {
 /// Counts for each group of problems, and all unexpected verdicts.
 pub struct Tally<'a> {
     rows: BTreeMap<&'a str, Row>,
-    /// Number of problems with a weak contract, and number of their honest candidates. The rows do
-    /// not count these candidates.
+    /// Number of problems with a weak contract, and number of honest candidates of these problems.
+    /// The rows of the table do not count these candidates.
     weak: (usize, usize),
     exceptions: Vec<&'a Outcome>,
 }

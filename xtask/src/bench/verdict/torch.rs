@@ -1,10 +1,10 @@
-//! Requests for problems in PyTorch, and the useless candidates that are derived from each
+//! Creates requests for problems in PyTorch, and the useless candidates that are derived from each
 //! reference.
 
 use serde_json::{Value, json};
 
-/// Names of the useless candidates, and the expression that replaces each tensor `t` of the
-/// reference's result; `args` are the inputs.
+/// For each useless candidate, its name and the expression that replaces each tensor `t` of the
+/// reference's result. `args` are the inputs.
 const VARIANTS: [(&str, &str); 10] = [
     ("zeros", "torch.zeros_like(t)"),
     ("constant", "torch.ones_like(t)"),
@@ -21,7 +21,7 @@ const VARIANTS: [(&str, &str); 10] = [
     ("first_result", "t"),
 ];
 
-/// Returns the names and the sources of the useless candidates, which apply to every reference.
+/// Returns the names and the sources of the useless candidates. They apply to every reference.
 pub fn variants() -> Vec<(&'static str, String)> {
     let of = |(name, expression): (&'static str, &str)| {
         let keeps = if name == "first_result" { "True" } else { "False" };
@@ -31,7 +31,8 @@ pub fn variants() -> Vec<(&'static str, String)> {
     VARIANTS.into_iter().map(of).collect()
 }
 
-/// First lines of each source: tensors that it creates are on the device of its inputs.
+/// First lines of each source. Tensors that the source creates are then on the device of its
+/// inputs.
 const HEADER: &str = "if torch.cuda.is_available():\n    torch.set_default_device('cuda')\n";
 
 /// Returns a request to compare candidates with the reference. Each candidate's source begins with

@@ -1,5 +1,5 @@
-//! Checks which modules of a crate use each other. Cargo forbids cycles between crates but not
-//! between modules. The tables forbid them in large crates and list modules from low to high, so
+//! Checks which modules of a crate use each other. Cargo forbids cycles between crates, but not
+//! between modules. The tables forbid them in large crates. They list modules from low to high, so
 //! that a part can be read separately.
 
 pub mod paths;
@@ -78,7 +78,7 @@ fn check_table(table: &Table, files: &[Source], violations: &mut Vec<Violation>)
     check_rows(table, directory, &used, violations);
 }
 
-/// Checks that every row is an existing module and that every permitted use occurs.
+/// Checks that every row refers to an existing module, and that every permitted use occurs.
 fn check_rows(
     table: &Table,
     directory: &str,
@@ -103,7 +103,8 @@ fn check_rows(
     }
 }
 
-/// Returns the files of a crate's library with their modules, except files that contain only tests.
+/// Returns the files of a crate's library, each with its module. Files that contain only tests are
+/// omitted.
 pub fn files_of<'a>(name: &str, sources: &'a [Source]) -> Vec<File<'a>> {
     let mut files: Vec<File<'a>> = Vec::new();
     let mut tests: Vec<Vec<String>> = Vec::new();

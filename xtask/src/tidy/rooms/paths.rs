@@ -1,31 +1,31 @@
-//! Finds the paths within the crate that a file's text contains: `crate::…`, `super::…` and
-//! `self::…`, in imports and elsewhere ([`used`]).
+//! Finds the paths in a file's text that refer to its crate: `crate::…`, `super::…` and `self::…`,
+//! in imports and elsewhere ([`used`]).
 //!
 //! The text is split into tokens but not parsed as Rust. That is sufficient, because these words
 //! begin only paths and visibilities.
 
-/// A path from the root of the crate, with its line number.
+/// A path from the root of the crate, and the line in which it occurs.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Path {
-    /// Modules, and a name in the last module; `*` means all names.
+    /// Names of the modules, and a name in the last module; `*` means all names.
     pub segments: Vec<String>,
     /// Number of the line in which the path begins, from 1.
     pub line: usize,
 }
 
-/// A word or punctuation mark, with its line number.
+/// A word or a punctuation mark, and the line in which it occurs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Token<'a> {
     text: &'a str,
     line: usize,
 }
 
-/// Returns the paths within the crate that the text of module `home` contains. `#[cfg(test)]` items
-/// are ignored, because tests may use any module.
+/// Returns the paths in the text of module `home` that refer to its crate. `#[cfg(test)]` items are
+/// ignored, because tests may use any module.
 pub fn used(text: &str, home: &[&str]) -> Vec<Path> {
     let tokens = without_tests(tokens(text));
     let mut reader = Reader { tokens: &tokens, at: 0, paths: Vec::new() };
-    // Open inline modules, each with the number of open braces around it.
+    // The open inline modules. For each, the number of open braces around it.
     let mut inner: Vec<(&str, usize)> = Vec::new();
     let mut braces = 0;
     while let Some(token) = reader.tokens.get(reader.at).copied() {
@@ -39,7 +39,7 @@ pub fn used(text: &str, home: &[&str]) -> Vec<Path> {
                 }
             }
             "mod" if reader.text(2) == "{" => inner.push((reader.text(1), braces)),
-            // The path in `pub(in crate::exec)` does not use the module.
+            // The path in `pub(in crate::exec)` does not use the module that it names.
             "crate" | "self" | "super" if before != "::" && before != "in" => {
                 let module: Vec<&str> =
                     home.iter().copied().chain(inner.iter().map(|(name, _)| *name)).collect();
@@ -66,7 +66,7 @@ pub fn test_modules(text: &str) -> Vec<String> {
     starts.filter_map(module).collect()
 }
 
-/// Returns the words and punctuation of a text, without test items.
+/// Returns the words and punctuation marks of a text, without test items.
 pub fn words(text: &str) -> Vec<&str> {
     without_tests(tokens(text)).into_iter().map(|token| token.text).collect()
 }
@@ -78,7 +78,8 @@ struct Reader<'t, 'a> {
 }
 
 impl<'a> Reader<'_, 'a> {
-    /// Returns the text of the token `ahead` positions further, or an empty text after the end.
+    /// Returns the text of the token that is `ahead` positions further; empty after the end of the
+    /// text.
     fn text(&self, ahead: usize) -> &'a str {
         self.tokens.get(self.at + ahead).map_or("", |token| token.text)
     }
@@ -100,13 +101,13 @@ impl<'a> Reader<'_, 'a> {
         self.rest(start);
     }
 
-    /// Reads the rest of a path after `::`: a name and its continuation, or a group.
+    /// Reads the rest of a path after `::`: either a name and what follows it, or a group.
     fn rest(&mut self, mut segments: Vec<String>) {
         loop {
             let Some(token) = self.tokens.get(self.at).copied() else { return };
             match token.text {
                 "{" => return self.group(&segments),
-                // The generic arguments belong to a function: `path::<T>()`.
+                // These generic arguments belong to a function: `path::<T>()`.
                 "<" => break,
                 "super" => drop(segments.pop()),
                 "self" => {}
@@ -143,7 +144,7 @@ fn is_test_attribute(tokens: &[Token<'_>]) -> bool {
     tokens.len() >= CFG_TEST.len() && tokens.iter().zip(CFG_TEST).all(|(it, want)| it.text == want)
 }
 
-/// Removes every `#[cfg(test)]` item, up to its `;` or to its closing brace.
+/// Removes every `#[cfg(test)]` item, up to its `;` or its closing brace.
 fn without_tests(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
     let mut kept = Vec::with_capacity(tokens.len());
     let mut at = 0;
@@ -170,7 +171,7 @@ fn without_tests(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
     kept
 }
 
-/// Returns the words and punctuation of a text, without comments and literals.
+/// Returns the words and punctuation marks of a text, without comments and literals.
 fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut out = Vec::new();
     let (mut at, mut line) = (0, 1);

@@ -1,11 +1,11 @@
-//! The tables of modules. A commit that changes which modules a module uses must also change its
-//! row.
+//! The tables of modules. If a commit changes which modules a module uses, it must also change the
+//! module's row.
 
-/// A module, and the siblings that it may use.
+/// A module, and the sibling modules that it may use.
 pub type Row = (&'static str, &'static [&'static str]);
 
-/// The modules of a crate, or of one of its modules. The parent (`lib.rs`, `mod.rs`) may use all of
-/// them. None of them may use what the parent defines or re-exports.
+/// The modules of a crate, or the submodules of a module. Their parent (`lib.rs`, `mod.rs`) may use
+/// all of them. None of them may use what the parent defines or re-exports.
 pub struct Table {
     /// Name of the crate.
     pub name: &'static str,
@@ -15,7 +15,7 @@ pub struct Table {
     pub rows: &'static [Row],
 }
 
-/// Tables by crate. The table of a module follows the table of its crate.
+/// The tables of all crates. The table for a module follows the table for its crate.
 pub const TABLES: &[Table] = &[
     Table {
         name: "api",
