@@ -194,8 +194,8 @@ pub(super) fn contracts_beside(path: &Path) -> Vec<PathBuf> {
 
 /// Opens the place that evaluates a contract or a kernel file, and returns the contract.
 ///
-/// `infer` returns the contract for a kernel file that has none, and `complete` applies the flags of
-/// the command to a contract. `stage` describes the work of the command in the progress line.
+/// `infer` returns the contract for a kernel file that has none, and `complete` applies the flags
+/// of the command to a contract. `stage` describes the work of the command in the progress line.
 pub(super) fn open<'c>(
     path: &Path,
     target: (&'c Target, f64),

@@ -31,8 +31,8 @@ pub(super) struct Progress {
 #[derive(Default)]
 struct State {
     stage: String,
-    /// Number of steps in the stage. `called` is the name of the steps, and `told` is the number that
-    /// the most recent line reported.
+    /// Number of steps in the stage. `called` is the name of the steps, and `told` is the number
+    /// that the most recent line reported.
     steps: u64,
     called: &'static str,
     told: u64,

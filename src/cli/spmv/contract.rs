@@ -113,7 +113,7 @@ fn argument(part: &str, matrix: &str, dtype: &str, adds: bool) -> Value {
 /// Returns the launch. By default it has one thread, or one Triton program, for each row.
 fn launch(args: &SpmvArgs, parts: &[&str], triton: bool) -> Value {
     let threads = match parts {
-        // By default, the number of threads is the value of the kernel's first numeric parameter.
+        // If the kernel's first parameter is a number, it is the default number of threads.
         [first, ..] if NUMBERS.contains(first) => (*first).to_owned(),
         _ => "y.size".to_owned(),
     };

@@ -2,9 +2,9 @@
 //! removes each defence in turn. Then an exploit must end differently or, if no exploit can detect
 //! the removal, an integration test must fail.
 //!
-//! All removals are compiled into one copy of the program. Each is active only if its name is
-//! the extension of the running program's file name. So one build serves all runs. Workers start under the
-//! same file name. An environment variable would not work, because workers inherit only a few.
+//! All removals are compiled into one copy of the program. Each is active only if its name is the
+//! extension of the running program's file name. So one build serves all runs. Workers start under
+//! the same file name. An environment variable would not work, because workers inherit only a few.
 
 use std::collections::BTreeSet;
 use std::fs;

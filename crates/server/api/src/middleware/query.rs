@@ -17,7 +17,7 @@ use warpgauge_model::{FailureCode, nearest};
 /// Maximum length of a name that an error quotes, characters.
 const MAX_QUOTED: usize = 64;
 
-/// Query parameters of all operations in a document.
+/// Parameters that the operations in a document accept.
 pub(crate) struct KnownParameters(BTreeMap<(String, String), Parameters>);
 
 /// Parameters of one operation.

@@ -1,9 +1,9 @@
 //! Copies of shared tensors that stay on their device. They are made for requests whose callers
 //! wait for the result.
 //!
-//! The process that holds such a copy may die, so a job that must outlive it gets a copy in host
-//! memory. Copies also take memory that kernels need. So all copies together may take only a share
-//! of the device's memory, and additional copies are stored on the host too. The main type is
+//! The process that holds such a copy may die, so a job that must outlive it gets a copy through
+//! the host. Copies also take memory that kernels need. So all copies together may take only a
+//! share of the device's memory, and additional copies go through the host too. The main type is
 //! [`DeviceCopies`].
 
 use std::collections::BTreeMap;
