@@ -67,9 +67,9 @@ impl Baseline {
         let files = tempfile::Builder::new()
             .prefix("warpgauge-baseline-")
             .tempdir()
-            .map_err(system("make a temporary directory"))?;
+            .map_err(system("create a temporary directory"))?;
         let tree = files.path().join("tree");
-        std::fs::create_dir(&tree).map_err(system("make a temporary directory"))?;
+        std::fs::create_dir(&tree).map_err(system("create a temporary directory"))?;
         git::write_tree(root, &commit, &tree, &files.path().join("index"))?;
         let root = root.canonicalize().map_err(system("find the repository"))?;
         let home = home.canonicalize().map_err(system("find the suite's directory"))?;

@@ -52,7 +52,7 @@ pub(in crate::cli) fn run(
 ) -> Result<Exit, CliError> {
     let letter = letter(args)?;
     let directory = tempfile::tempdir()
-        .map_err(|source| CliError::System { operation: "make a temporary directory", source })?;
+        .map_err(|source| CliError::System { operation: "create a temporary directory", source })?;
     let stop = Arc::new(WatchStop::default());
     let interrupt = Arc::clone(&stop);
     signals::interrupts(Box::new(move || {

@@ -137,7 +137,7 @@ impl Write for PutBaseline {
             let has: i64 = row.and_then(|row| row.try_get(0)).map_err(&failed)?;
             if has >= MAX_OF_OWNER {
                 let problem =
-                    format!("number {has}; at most {MAX_OF_OWNER} are allowed, delete some");
+                    format!("number {has}; at most {MAX_OF_OWNER} are allowed; delete some");
                 return Err(StoreError::Invalid { field: "baselines", problem });
             }
             sqlx::query(

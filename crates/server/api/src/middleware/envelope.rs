@@ -98,7 +98,7 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
             biased;
             ended = handler => ended.unwrap_or_else(|_| {
                 tracing::error!("a handler panicked");
-                ApiError::internal(id, "the request ran into a fault of the server").into_response()
+                ApiError::internal(id, "the request failed because of an error in the server").into_response()
             }),
             _ = over => ApiError::shutting_down().into_response(),
         }
@@ -115,7 +115,7 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
         let text = String::from_utf8_lossy(text.as_deref().unwrap_or_default()).into_owned();
         let mut error = if status.is_server_error() {
             tracing::error!(status = status.as_u16(), %text, "the framework failed");
-            ApiError::internal("framework", "the request ran into a fault of the server")
+            ApiError::internal("framework", "the request failed because of an error in the server")
                 .into_response()
         } else {
             framework_error(status, &text, method.as_str(), uri.path()).into_response()

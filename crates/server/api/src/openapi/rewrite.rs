@@ -82,7 +82,7 @@ fn error_example(status: &str) -> Option<Value> {
         }
         "413" => {
             "{status: client_error, code: body_too_large, \
-             error: a body may have 500000000 bytes and it has more}"
+             error: a body may have at most 500000000 bytes (server.body_limit_bytes); this one has more}"
         }
         "415" => {
             "{status: client_error, code: unsupported_media_type, \

@@ -273,7 +273,7 @@ fn grow(buffer: &mut Vec<u8>, needed: usize, declared: usize) -> Result<(), ApiE
         ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
             ErrorCode::OutOfMemory,
-            format!("the server has not enough memory for a body of {needed} bytes"),
+            format!("the server does not have enough memory for a body of {needed} bytes"),
         )
     })
 }
@@ -281,13 +281,16 @@ fn grow(buffer: &mut Vec<u8>, needed: usize, declared: usize) -> Result<(), ApiE
 fn too_large(limits: &BodyLimits, declared: Option<u64>) -> ApiError {
     let limit = limits.limit_bytes;
     let came = match declared {
-        Some(length) => format!("it has {length} bytes"),
-        None => "it has more".to_owned(),
+        Some(length) => format!("this one has {length} bytes"),
+        None => "this one has more".to_owned(),
     };
     ApiError::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         ErrorCode::BodyTooLarge,
-        format!("a body may have {limit} bytes ({}) and {came}; {}", limits.setting, limits.advice),
+        format!(
+            "a body may have at most {limit} bytes ({}); {came}; {}",
+            limits.setting, limits.advice
+        ),
     )
 }
 

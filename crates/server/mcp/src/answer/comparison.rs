@@ -145,5 +145,5 @@ fn order(response: &CompareResponse) -> Option<String> {
     };
     let ranks: Vec<String> =
         ranks.into_iter().map(|(rank, index)| format!("{rank}. {}", name(index))).collect();
-    (!ranks.is_empty()).then(|| format!("order by {by}: {}", ranks.join(", ")))
+    (!ranks.is_empty()).then(|| format!("ranking by {by}: {}", ranks.join(", ")))
 }
