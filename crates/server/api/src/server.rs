@@ -60,13 +60,13 @@ pub enum ServeError {
          server.api_keys), or listen on this machine alone (`export HOST=127.0.0.1`, or server.host)"
     )]
     OpenToOthers {
-        /// The address.
+        /// The address that was rejected.
         address: SocketAddr,
     },
     /// The host name cannot be resolved.
     #[error("cannot resolve server.host = {host:?}")]
     Resolve {
-        /// The name.
+        /// The name that cannot be resolved.
         host: String,
         /// Cause of the failure.
         source: std::io::Error,
@@ -74,9 +74,9 @@ pub enum ServeError {
     /// The address cannot be bound.
     #[error("cannot listen on {host}:{port}; is another server running there?")]
     Bind {
-        /// The host.
+        /// The configured host.
         host: String,
-        /// The port.
+        /// The configured port.
         port: u16,
         /// Cause of the failure.
         source: std::io::Error,

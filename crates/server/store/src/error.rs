@@ -19,14 +19,14 @@ pub enum StoreError {
         "could not open the database {place}; check storage.database_url, or that its server runs"
     )]
     Unreachable {
-        /// The database, without passwords.
+        /// Location of the database, without passwords.
         place: String,
         source: sqlx::Error,
     },
     /// The URL does not name a supported database.
     #[error("storage.database_url is not usable: {reason}")]
     BadUrl {
-        /// The problem, without passwords.
+        /// Description of the problem, without passwords.
         reason: String,
     },
     /// A newer program wrote the database.

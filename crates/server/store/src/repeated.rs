@@ -30,11 +30,11 @@ fn is_no_answer(code: &ErrorCode) -> bool {
 pub(super) enum Earlier {
     /// There is no job, or the entry has no key.
     None,
-    /// A job that ended without an answer to its request.
+    /// A job with this key that ended without an answer to its request.
     Spent { id: String },
-    /// A job with the same request.
+    /// A job with this key and the same request.
     Same(AcceptedJob),
-    /// A job with another request.
+    /// A job with this key and another request.
     Differs(StoreError),
 }
 

@@ -37,7 +37,7 @@ impl StoreHealth {
     ///
     /// # Errors
     ///
-    /// The problem, its place and a remedy.
+    /// The error describes the problem, its place and a remedy.
     pub fn check_files(&self) -> Result<(), StoreError> {
         self.database.check()?;
         for directory in &self.directories {
@@ -59,7 +59,7 @@ impl StoreHealth {
     ///
     /// # Errors
     ///
-    /// The problem, its place and a remedy.
+    /// The error describes the problem, its place and a remedy.
     pub async fn check_database(&self) -> Result<(), StoreError> {
         let database = &self.database;
         if database.backend == Backend::Postgres {

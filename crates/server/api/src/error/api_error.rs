@@ -22,7 +22,7 @@ pub struct ErrorBody {
     /// Always false, as in the Remote GPU Execution Service.
     #[serde(default)]
     pub success: bool,
-    /// Party at fault: the caller (`client_error`) or the server (`error`).
+    /// Party that caused the error: the caller (`client_error`) or the server (`error`).
     pub status: ErrorStatus,
     /// Stable code that programs can test.
     pub code: ErrorCode,
@@ -51,7 +51,7 @@ pub struct ErrorBody {
     pub details: Option<String>,
 }
 
-/// Party at fault.
+/// Party that caused the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorStatus {
@@ -68,7 +68,7 @@ pub struct ValidationError {
     pub field: String,
     /// Description of the problem: what was expected, what was received, and a remedy.
     pub message: String,
-    /// Stable code.
+    /// Stable error code.
     #[serde(rename = "type")]
     pub kind: FailureCode,
 }

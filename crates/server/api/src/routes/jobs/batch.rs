@@ -27,7 +27,7 @@ pub struct Batch {
     pub jobs: Vec<BatchItem>,
 }
 
-/// Job to accept.
+/// A job to accept.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BatchItem {

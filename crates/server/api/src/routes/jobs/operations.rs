@@ -112,7 +112,7 @@ impl Jobs {
     async fn job(
         &self,
         caller: Data<&Caller>,
-        /// `job_id` of an earlier answer.
+        /// Id of the job, which an earlier answer returned as `job_id`.
         job_id: Path<String>,
     ) -> Result<JsonReply<JobView>, OperationError<JobErrors>> {
         let job = self.find(&job_id, &caller).await?;
@@ -127,7 +127,7 @@ impl Jobs {
     async fn legacy_job(
         &self,
         caller: Data<&Caller>,
-        /// `job_id` of an earlier answer.
+        /// Id of the job, which an earlier answer returned as `job_id`.
         job_id: Path<String>,
     ) -> Result<JsonReply<LegacyJob>, OperationError<JobErrors>> {
         Ok(JsonReply::new(&LegacyJob::new(self.find(&job_id, &caller).await?))?)
@@ -147,7 +147,7 @@ impl Jobs {
     async fn artifacts(
         &self,
         caller: Data<&Caller>,
-        /// `job_id` of an earlier answer.
+        /// Id of the job, which an earlier answer returned as `job_id`.
         job_id: Path<String>,
     ) -> Result<JsonReply<ArtifactList>, OperationError<ArtifactErrors>> {
         let job = self.find(&job_id, &caller).await?;
@@ -168,7 +168,7 @@ impl Jobs {
     async fn artifact(
         &self,
         caller: Data<&Caller>,
-        /// `job_id` of an earlier answer.
+        /// Id of the job, which an earlier answer returned as `job_id`.
         job_id: Path<String>,
         /// Name of the artifact: `ptx`, `sass`, `cubin`, `log`, `ttir`, `ttgir`, `llir` (of Triton kernels),
         /// `ncu-rep` or `nsys-rep`.
@@ -198,7 +198,7 @@ impl Jobs {
     async fn code(
         &self,
         caller: Data<&Caller>,
-        /// `job_id` of an earlier answer.
+        /// Id of the job, which an earlier answer returned as `job_id`.
         job_id: Path<String>,
         /// Kernel of a comparison: `reference` or the name of a candidate. Default: the job's kernel, or the first
         /// candidate.
@@ -222,7 +222,7 @@ impl Jobs {
     async fn roofline(
         &self,
         caller: Data<&Caller>,
-        /// `job_id` of an earlier answer.
+        /// Id of the job, which an earlier answer returned as `job_id`.
         job_id: Path<String>,
     ) -> Result<RooflineReply, OperationError<JobErrors>> {
         Ok(RooflineReply::of(&self.find(&job_id, &caller).await?)?)
@@ -241,7 +241,7 @@ impl Jobs {
     async fn cancel(
         &self,
         caller: Data<&Caller>,
-        /// `job_id` of an earlier answer.
+        /// Id of the job, which an earlier answer returned as `job_id`.
         job_id: Path<String>,
     ) -> Result<JsonReply<CancelReport>, OperationError<JobErrors>> {
         let job_id = checked(&job_id)?;
@@ -264,7 +264,7 @@ impl Jobs {
         &self,
         headers: &HeaderMap,
         caller: Data<&Caller>,
-        /// `job_id` of an earlier answer.
+        /// Id of the job, which an earlier answer returned as `job_id`.
         job_id: Path<String>,
     ) -> Result<EventsReply, OperationError<WatchedJobErrors>> {
         let job_id = checked(&job_id)?;

@@ -43,11 +43,11 @@ pub struct CompileCapability {
 /// Capabilities of one device.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceCapabilities {
-    /// CUDA ordinal.
+    /// CUDA ordinal of the device.
     pub id: u32,
     /// `cuda` or `emulator`.
     pub kind: DeviceKind,
-    /// Product name.
+    /// Product name of the device.
     pub name: String,
     /// Compute capability, e.g. `9.0`.
     pub compute_capability: String,

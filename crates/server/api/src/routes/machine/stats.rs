@@ -17,21 +17,21 @@ use warpgauge_telemetry::Recent;
 /// minima and maxima are 0, success and correctness rates are 1, and the cache hit rate is 0.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Stats {
-    /// Stored jobs.
+    /// Statistics of stored jobs.
     pub job_stats: JobStats,
-    /// Compilations.
+    /// Statistics of compilations.
     pub compilation_metrics: CompilationMetrics,
-    /// Runs on devices.
+    /// Statistics of runs on devices.
     pub profiling_metrics: ProfilingMetrics,
     /// Use of devices, and waits for them.
     pub gpu_utilization: GpuUtilization,
-    /// Accepted jobs.
+    /// Statistics of accepted jobs.
     pub throughput: Throughput,
     /// Time at which this answer was created, seconds since the Unix epoch.
     pub timestamp: f64,
 }
 
-/// Compilations.
+/// Statistics of compilations.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct CompilationMetrics {
     /// Number of compilations, including those whose image was in the cache.
@@ -60,7 +60,7 @@ pub struct CompilationMetrics {
     pub cache_misses: u64,
 }
 
-/// Runs on devices.
+/// Statistics of runs on devices.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ProfilingMetrics {
     /// Number of runs.
@@ -89,7 +89,7 @@ pub struct ProfilingMetrics {
     pub gpu_usage_times: BTreeMap<String, f64>,
 }
 
-/// Use of devices, and waiting times for them.
+/// Statistics of the use of devices, and of waiting times for them.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct GpuUtilization {
     /// Number of leases that began.
@@ -114,7 +114,7 @@ pub struct GpuUtilization {
     pub utilization_share_by_gpu: BTreeMap<String, f64>,
 }
 
-/// Accepted jobs.
+/// Statistics of accepted jobs.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Throughput {
     /// Time since the start of the service, seconds.

@@ -46,10 +46,10 @@ pub struct Health {
     /// Number of evaluations that wait for a device. Only for administrators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<usize>,
-    /// Jobs of this process since its start. Only for administrators.
+    /// Numbers of jobs of this process since its start. Only for administrators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_stats: Option<JobStats>,
-    /// GPUs by state. Absent if `gpu_count` is.
+    /// Numbers of GPUs by state. Absent if `gpu_count` is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_manager: Option<GpuManager>,
 }
@@ -66,7 +66,7 @@ pub enum HealthStatus {
     Unhealthy,
 }
 
-/// Jobs by state.
+/// Number of jobs, in total and by state.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct JobStats {
     /// Number of all jobs.
@@ -87,7 +87,7 @@ impl JobStats {
     }
 }
 
-/// GPUs by state.
+/// Numbers of GPUs by state.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct GpuManager {
     /// Number of GPUs that are idle.
@@ -160,7 +160,7 @@ pub struct Info {
 /// Device, with the fields of the Remote GPU Execution Service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceInfoView {
-    /// Product name.
+    /// Product name of the device.
     pub device_name: String,
     /// Compute capability, as its two numbers.
     pub compute_capability: [u32; 2],
@@ -219,16 +219,16 @@ pub struct CudaInfo {
     pub cuda_available: bool,
     /// Number of CUDA GPUs.
     pub device_count: usize,
-    /// CUDA GPUs.
+    /// CUDA GPUs of the machine.
     pub devices: Vec<CudaDevice>,
 }
 
-/// CUDA GPU.
+/// A CUDA GPU of the machine.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct CudaDevice {
-    /// CUDA ordinal.
+    /// CUDA ordinal of the device.
     pub device_id: u32,
-    /// Product name.
+    /// Product name of the device.
     pub name: String,
     /// Size of the device memory, bytes.
     pub total_memory: u64,
@@ -236,7 +236,7 @@ pub struct CudaDevice {
     pub major: u32,
     /// Minor number of the compute capability.
     pub minor: u32,
-    /// UUID.
+    /// UUID of the GPU.
     pub uuid: String,
     /// CUDA version of the driver, e.g. `13.0`.
     pub cuda_version: String,
