@@ -161,7 +161,8 @@ impl DeviceOffer {
 }
 
 impl Requirements {
-    fn describe_device(&self) -> String {
+    /// Describes the required device in words, such as "a GPU with `sm_90`".
+    pub fn describe_device(&self) -> String {
         let kind = match self.device {
             Some(DeviceKind::Cuda) => "a GPU",
             Some(DeviceKind::Emulator) => "the emulated device",

@@ -5,6 +5,7 @@
 //! devices, then the owner that has used the least device time, then the waiter that arrived first.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use warpgauge_model::{DeviceInfo, DeviceKind, Requirements, Target};
@@ -38,6 +39,30 @@ impl LeaseNeeds {
             && self.min_compute_capability.is_none_or(|min| device.target.compute_capability >= min)
             && device.memory_bytes >= self.min_memory_bytes
             && self.order.is_met_by(&device.offer())
+    }
+}
+
+/// Lists the requirements in words: `device 1, compute capability 9.0 or higher`.
+impl fmt::Display for LeaseNeeds {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let target = self.target.map(|target| target.compute_capability);
+        let needs = [
+            self.device.map(|ordinal| format!("device {ordinal}")),
+            self.kind.map(|kind| match kind {
+                DeviceKind::Cuda => "a GPU".to_owned(),
+                DeviceKind::Emulator => "the emulated device".to_owned(),
+            }),
+            target.map(|(major, minor)| {
+                format!("the device that images of sm_{major}{minor} are for")
+            }),
+            self.min_compute_capability
+                .map(|(major, minor)| format!("compute capability {major}.{minor} or higher")),
+            (self.min_memory_bytes > 0).then(|| {
+                format!("at least {} MiB of memory", self.min_memory_bytes.div_ceil(1 << 20))
+            }),
+            (!self.order.is_empty()).then(|| self.order.describe_device()),
+        ];
+        out.write_str(&needs.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -176,6 +201,15 @@ pub(crate) mod tests {
             sm: SmLimits::default(),
             unmonitored: None,
         }
+    }
+
+    #[test]
+    fn requirements_are_listed_in_words() {
+        let order = Requirements { gpu_model: Some("H200".to_owned()), ..Requirements::default() };
+        let need = LeaseNeeds { min_memory_bytes: 3 << 20, order, ..on(1) };
+        let words = "device 1, at least 3 MiB of memory, a device of the model `H200`";
+        assert_eq!(need.to_string(), words);
+        assert_eq!(LeaseNeeds::default().to_string(), "");
     }
 
     fn on(ordinal: u32) -> LeaseNeeds {

@@ -118,7 +118,7 @@ pub enum LeaseError {
         retry_after: Duration,
     },
     /// No device meets the requirements.
-    #[error("no device of this server meets the requirements: {need:?}")]
+    #[error("no device of this server meets the requirements: {need}")]
     NoSuchDevice {
         /// The requirements of the lease.
         need: Box<LeaseNeeds>,
