@@ -18,10 +18,10 @@
 //!
 //! # Life of a kernel
 //! 1. [`Module::load`] parses PTX text, lowers every function to the intermediate representation,
-//! and rejects instructions that the emulator does not support.
+//!    and rejects instructions that the emulator does not support.
 //! 2. The driver puts a launch into a stream's queue; [`launch`] runs its grid on [`Memory`].
 //! 3. The warps of a block take turns. Every access is checked for bounds, alignment, lifetime and
-//! permission. With the sanitiser it is also checked for initialisation and races.
+//!    permission. With the sanitiser it is also checked for initialisation and races.
 //! 4. [`launch`] returns a [`LaunchReport`] with counts and findings, or a [`LaunchFault`].
 
 mod arith;

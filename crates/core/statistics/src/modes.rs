@@ -47,8 +47,8 @@ pub struct TwoModes {
 /// emptier of the others.
 ///
 /// Two modes are reported if all of these conditions hold: both sides have at least 5 % of the
-/// samples; the means differ by at least 0.5 % and 4 clock ticks; Ashman's D = √2·|μ₁ − μ₂| / √(σ₁²
-/// + σ₂²) (Ashman, Bird, Zepf, AJ 108, 1994) is at least 3.5; the middle has fewer than half the
+/// samples; the means differ by at least 0.5 % and 4 clock ticks; Ashman's
+/// D = √2·|μ₁ − μ₂| / √(σ₁² + σ₂²) (Ashman, Bird, Zepf, AJ 108, 1994) is at least 3.5; the middle has fewer than half the
 /// samples of the emptier side; and a fair coin would give so few with a probability below 1 in
 /// 1,000.
 pub fn two_modes(sorted: &Sorted) -> Option<TwoModes> {

@@ -50,7 +50,7 @@ pub enum PrivateError {
         path: PathBuf,
         /// The user id of the owner.
         owner: u32,
-        /// The id of the user as whom this process runs.
+        /// The id of the user that runs this process.
         user: u32,
     },
     /// Other users may write to the directory, and it contains entries of other programs.

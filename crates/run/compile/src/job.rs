@@ -40,7 +40,7 @@ pub struct CompileOptions {
     /// Time limit of the request, if the request has one. It is limited to the range from
     /// [`LEAST_TIMEOUT`](super::limits::LEAST_TIMEOUT) to the configured time.
     pub timeout: Option<Duration>,
-    /// Owner for whom the compilation is queued and run.
+    /// Owner that the compilation is queued and run for.
     pub owner: Owner,
     /// Whether the request may leave open which of an image's kernels it means.
     pub any_kernel: bool,

@@ -17,7 +17,7 @@
 //!
 //! # Life of a compilation
 //! 1. [`Compiler::compile`] looks into the cache. Concurrent requests of one owner for the same
-//! content share one compilation.
+//!    content share one compilation.
 //! 2. A permit limits the number of children. Owners take turns.
 //! 3. The child reads one request, confines itself to the toolchain and its own directory,
 //!    compiles, and writes one reply. The parent kills it at its deadline.

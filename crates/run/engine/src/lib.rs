@@ -16,10 +16,10 @@
 //!
 //! # Life of an order
 //! 1. The executor receives a [`WorkOrder`](warpgauge_executor::WorkOrder). It has no access to the
-//! store, and sees owners only as opaque ids.
+//!    store, and sees owners only as opaque ids.
 //! 2. The engine chooses the backend by the family of the kernel.
 //! 3. `backends/device/mod.rs` is the model for all backends: tune, compile, lay out, lease a
-//! device, run, profile on the same lease, assemble the report.
+//!    device, run, profile on the same lease, assemble the report.
 //! 4. `reporting::finished` completes every report.
 //! 5. The outcome is returned to the service; scratch files of the order are removed.
 

@@ -9,7 +9,7 @@
 //! 3. `jobs/KEY` becomes `published/KEY`. From this step on, the file is not evaluated again.
 //! 4. `ready/KEY` becomes the result in `results/`.
 //! 5. The kernel file moves from `kernels/` to `gone/KEY`. If it is another version by now, it
-//!   moves back.
+//!    moves back.
 //! 6. `published/KEY` is removed.
 //!
 //! After a kill, each entry shows the last step of its file, and the next watcher completes the

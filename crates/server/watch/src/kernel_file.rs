@@ -194,17 +194,15 @@ fn code(kind: KernelType, content: &[u8]) -> Result<Code, FileRejection> {
         return Ok(Code::Image(base64::engine::general_purpose::STANDARD.encode(content)));
     }
     let refused = |message: String| Err(FileRejection::new("not_text", message));
-    if content.iter().all(u8::is_ascii_whitespace) {
-        return refused("the file is empty: save a kernel in it".into());
-    }
+    let is_empty = content.iter().all(u8::is_ascii_whitespace);
     match warpgauge_code::source::text_of(content.to_vec()) {
+        Ok(_) if is_empty => refused("the file is empty: save a kernel in it".into()),
         Ok(text) if text.contains('\0') => refused("the file is binary: it has a zero byte".into()),
         Ok(text) => Ok(Code::Text(text)),
         Err(at) => {
-            let remedy = match content {
-                [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => "it is UTF-16: save it as UTF-8",
-                _ => "save it as UTF-8; machine code has the name .cubin or .fatbin",
-            };
+            let is_utf16 = content.starts_with(&[0xFF, 0xFE]) || content.starts_with(&[0xFE, 0xFF]);
+            let others = "save it as UTF-8; machine code has the name .cubin or .fatbin";
+            let remedy = if is_utf16 { "it is UTF-16: save it as UTF-8" } else { others };
             refused(format!("the file is not source code: byte {at} is not UTF-8; {remedy}"))
         }
     }

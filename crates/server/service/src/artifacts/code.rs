@@ -40,7 +40,7 @@ impl Artifacts {
         for (kind, language) in
             [(ArtifactKind::Ptx, CodeLanguage::Ptx), (ArtifactKind::Sass, CodeLanguage::Sass)]
         {
-            let made = Made { kernel: chosen, kind, job_id, owner: owner.clone() };
+            let made = Made { kernel: chosen, kind, job_id, owner };
             listings.push(self.linked_listing(made, language, &files).await?);
         }
         let (job_id, kernel) = (job_id.to_owned(), chosen.name.clone());

@@ -7,9 +7,10 @@ use crate::backends::torch::MOST_FETCHED;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::values::{Copied, Named, Value};
 use crate::backends::torch::verification::Verification;
+use warpgauge_device::MeasuredErrors;
 use warpgauge_device::inspection::{FindingHandle, Inspection};
 use warpgauge_device::support::Support;
-use warpgauge_validate::{Reason, ReasonCode};
+use warpgauge_validate::{CountedErrors, Reason, ReasonCode};
 
 /// Comparison of results that the judge has copied to its device memory.
 pub(super) struct DeviceComparison<'a, 'g> {
@@ -144,4 +145,20 @@ fn elsewhere(name: &str, value: &Value, wanted: &Value) -> Option<Reason> {
     };
     let message = format!("output `{name}` is on {here}, but was expected on {there}");
     Some(Reason::new(ReasonCode::OutputMismatch, message))
+}
+
+/// Converts the device's measurements to the counts of a comparison.
+pub(super) fn counted(found: MeasuredErrors, elements: u64) -> CountedErrors {
+    CountedErrors {
+        elements,
+        pairs: found.pairs,
+        matched: found.matched,
+        near: found.near,
+        non_finite: found.non_finite,
+        non_finite_matched: found.non_finite_matched,
+        max_abs: found.max_abs,
+        max_rel: found.max_rel,
+        sum: found.sum,
+        sum_of_squares: found.sum_of_squares,
+    }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::arena::{Arena, Source, Whose};
 use super::blocks::Blocks;
+use super::compared::counted;
 use super::shelf::{NotShelved, Shelf, Shelved, broken};
 use super::turn::{Overhead, Turn};
 use super::{Gpu, near};
@@ -13,7 +14,6 @@ use crate::backends::torch::inputs::Inputs;
 use crate::backends::torch::player::Player;
 use crate::backends::torch::players::Players;
 use crate::backends::torch::values::{Named, Value};
-use warpgauge_device::MeasuredErrors;
 use warpgauge_device::locked::{ByteRange, Locks};
 use warpgauge_device::support::Support;
 use warpgauge_device::{DeviceBuffer, DeviceError};
@@ -24,8 +24,7 @@ use warpgauge_torch::{
     RunnerSession, Secret, TensorAt, TensorLayout, Tree, TreeOf,
 };
 use warpgauge_validate::{
-    Comparison, CountedErrors, JoinedComparison, Nudge, Reason, ReasonCode, ResolvedTolerance,
-    placed,
+    Comparison, JoinedComparison, Nudge, Reason, ReasonCode, ResolvedTolerance, placed,
 };
 
 /// Message for results that change after their call has ended.
@@ -481,22 +480,6 @@ impl<'a> Stage<'a> {
             }
         }
         Ok(found)
-    }
-}
-
-/// Converts the device's measurements to the counts of a comparison.
-fn counted(found: MeasuredErrors, elements: u64) -> CountedErrors {
-    CountedErrors {
-        elements,
-        pairs: found.pairs,
-        matched: found.matched,
-        near: found.near,
-        non_finite: found.non_finite,
-        non_finite_matched: found.non_finite_matched,
-        max_abs: found.max_abs,
-        max_rel: found.max_rel,
-        sum: found.sum,
-        sum_of_squares: found.sum_of_squares,
     }
 }
 
