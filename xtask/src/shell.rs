@@ -36,7 +36,7 @@ fn describes_a_package(name: &str) -> bool {
         .any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns a command as a user would type it in a shell.
+/// Returns a command as one line for messages: the name of the program, and its arguments without quotes.
 pub fn describe(command: &Command) -> String {
     let name = Path::new(command.get_program()).file_name();
     let mut text = name.unwrap_or(command.get_program()).to_string_lossy().into_owned();

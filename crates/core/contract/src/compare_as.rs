@@ -25,7 +25,7 @@ pub struct CompareAs {
     /// equal, e.g. the values that belong to equal keys of a sort.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub equal: Option<String>,
-    /// Names of outputs whose rows belong to the rows of this output, and move with them.
+    /// Names of outputs whose rows correspond to the rows of this output. They are reordered with these rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub along: Vec<String>,
     /// Name of a tensor whose first element is the number of rows that are compared, or of an integer argument with

@@ -144,7 +144,7 @@ impl From<KernelVerdict> for SweepStatus {
 /// Problem of a point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepReason {
-    /// Stable code.
+    /// Code of the reason. It stays the same in later versions.
     pub code: FailureCode,
     /// JSON path of the field that is at fault. Absent if no field is.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -70,7 +70,7 @@ pub enum ReasonCode {
 /// Reason why a kernel is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {
-    /// Stable code.
+    /// Code of the reason. It stays the same in later versions.
     pub code: ReasonCode,
     /// Description of the fault, with its place and a remedy.
     pub message: String,

@@ -7,9 +7,9 @@ pub struct Column {
     /// heading.
     pub group: &'static str,
     pub name: &'static str,
-    /// The emulator's counts whose sum is the number.
+    /// The emulator's counts whose sum is the emulator's value of the number.
     pub counts: &'static [&'static str],
-    /// The metrics whose sum is the number.
+    /// Metrics of Nsight Compute whose sum is the GPU's value of the number.
     pub metrics: &'static [&'static str],
 }
 

@@ -88,7 +88,7 @@ named! {
 }
 
 named! {
-    /// The source of a compiled image.
+    /// How a request obtained its compiled image.
     CacheResult {
         /// The image was in the memory cache.
         Memory = "memory",

@@ -12,9 +12,9 @@ use tokio::sync::mpsc;
 /// Size of a write to the file, bytes.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Compression level of zstd. Levels of -1 and below leave bytes that do not repeat uncompressed,
-/// and most bytes of numeric data do not repeat. Compressing these would take several times as long
-/// and save almost nothing.
+/// Compression level of zstd. At negative levels zstd compresses repetitions only and stores all
+/// other bytes as they are. Most bytes of numeric data do not repeat; compressing them would take
+/// several times as long and save almost nothing.
 const LEVEL: i32 = -1;
 
 /// Maximum number of compressed pieces that wait in memory for the disk.

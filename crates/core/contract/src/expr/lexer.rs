@@ -59,7 +59,7 @@ impl<'a> Lexer<'a> {
         let (token, length) = if first.is_ascii_digit() {
             let digits = run(|c| c.is_ascii_alphanumeric() || c == '_');
             let value = digits.parse().map_err(|_| {
-                (start, format!("`{digits}` is not a decimal integer of at most 128 bits"))
+                (start, format!("`{digits}` is not a decimal integer of at most 127 bits"))
             })?;
             (Token::Integer(value), digits.len())
         } else if first.is_ascii_alphabetic() || first == '_' {

@@ -13,7 +13,7 @@ pub enum PlaceKind {
     Cuda,
 }
 
-/// Device that can run calls of functions.
+/// Device on which function calls can run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Place {
     /// Kind of the device.

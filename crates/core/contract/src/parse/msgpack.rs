@@ -55,7 +55,10 @@ fn describe(error: &rmp_serde::decode::Error) -> ParseError {
         }
         Error::TypeMismatch(marker) => ParseError::new(
             FailureCode::WrongType,
-            format!("invalid type: found marker {marker:?}"),
+            format!(
+                "invalid type: the MessagePack value begins with the byte 0x{:02x}",
+                marker.to_u8()
+            ),
         ),
         Error::OutOfRange => {
             ParseError::new(FailureCode::InvalidValue, "the number does not fit in the field")

@@ -109,7 +109,7 @@ impl fmt::Display for GateMetric {
     }
 }
 
-/// Policy of a case: the differences that pass.
+/// Policy of a case: which differences from the baseline the gate accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CasePolicy {
     /// Relative margin τ. Smaller slowdowns are not called regressions. A calibrated floor widens
@@ -176,7 +176,7 @@ pub(super) struct CaseFile {
     pub(super) policy: PolicyFile,
 }
 
-/// Policy of a case: the differences that pass. Missing fields have the suite's values, or else the preset's.
+/// Policy of a case: which differences from the baseline the gate accepts. Missing fields have the suite's values, or else the preset's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "PolicySpec")]

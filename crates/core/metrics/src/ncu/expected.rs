@@ -35,11 +35,11 @@ pub(super) struct Expected {
     pub(super) used: bool,
 }
 
-/// Maximum of shares, percent. A share whose counters are from different passes may slightly exceed
-/// 100 %.
+/// Largest value that is accepted for a share, percent. A share whose counters are from different
+/// passes may slightly exceed 100 %.
 const MOST_OF_A_WHOLE: f64 = 110.0;
-/// Maximum of rates, percent. A rate may exceed the sustainable rate for a short time, but not by a
-/// factor of two.
+/// Largest value that is accepted for a rate, percent of the sustained peak. A rate may exceed the
+/// sustained peak for a short time, but not by a factor of two.
 const MOST_OF_A_PEAK: f64 = 200.0;
 
 /// Metrics whose values are integers: threads, blocks, registers. A separator in such a value

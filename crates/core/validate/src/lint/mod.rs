@@ -52,7 +52,7 @@ pub enum WeaknessCode {
 /// Weakness of a contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Weakness {
-    /// Stable code.
+    /// Code of the weakness. It stays the same in later versions.
     pub code: WeaknessCode,
     /// Name of the output whose check is weak.
     pub output: String,

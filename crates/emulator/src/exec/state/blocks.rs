@@ -85,8 +85,8 @@ impl Event {
     }
 }
 
-/// The block that makes an access, the time of the access, and the time before which all accesses
-/// are ordered before the block's.
+/// Access of a block, for the detection of races: the block and the time of the access. Accesses of
+/// other blocks before the time `known` are ordered before this access.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::exec) struct Me {
     pub(in crate::exec) block: u32,

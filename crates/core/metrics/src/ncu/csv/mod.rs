@@ -218,7 +218,7 @@ pub fn looks_like_page(text: &str) -> bool {
     text.contains("Kernel Name") && Records::have(text, header)
 }
 
-/// Returns a record as the header of a page, with any separator of fields.
+/// Returns the record, split at the separator that fits, if it is the header of a page.
 pub(super) fn header<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<Record<'a>> {
     record.text.contains("Kernel Name").then(|| records.recognise(record, is_header))?
 }

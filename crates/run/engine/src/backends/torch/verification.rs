@@ -382,7 +382,8 @@ impl Verification {
         if self.found.reasons.is_empty() { Ok(()) } else { Err(Stop::Wrong) }
     }
 
-    /// Rewords a reason that a later call gave after a correct first call.
+    /// Returns the reason for rejecting a kernel whose first call was correct and whose later call
+    /// was not. `reason` describes the mismatch of the later call.
     fn later(&self, reason: Reason) -> Reason {
         let (code, when) = match self.rules.shown {
             InputsShown::Fresh => (ReasonCode::WrongForOtherSeeds, "inputs of other seeds"),
