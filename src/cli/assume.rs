@@ -317,7 +317,7 @@ mod tests {
         assert!(
             refused("m=1").contains("--set m: no argument has this name; numeric arguments: n")
         );
-        assert!(refused("x=1").contains("no number, but of type `tensor`"));
+        assert!(refused("x=1").contains("the argument is not a number: its type is `tensor`"));
         assert!(refused("n=1,2").contains("`warpgauge sweep` accepts several"));
         let program =
             &mut [("kernel".to_owned(), json!({"kernel_type": "program"}))].into_iter().collect();

@@ -111,7 +111,7 @@ mod tests {
             "device 0: NVIDIA H200, compute 9.0\n  evaluate           yes worker is ready\n",
             "  counters           no  the driver opens them to administrators only",
             "  metrics: gpm       yes NVML's monitoring",
-            "  metrics: static    yes what follows",
+            "  metrics: static    yes metrics derived",
             "    -> load the driver with NVreg_RestrictProfilingToAdminUsers=0",
         ] {
             assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");

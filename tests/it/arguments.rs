@@ -413,8 +413,11 @@ fn a_structure_that_does_not_fit_is_reported_by_its_field() {
     says(&|fields| fields["n"] = json!("p"), "names a structure");
     says(&|fields| fields["n"] = json!("hidden"), "names a structure");
     says(&|fields| fields["bad name"] = json!(1), "not the name of a field");
-    says(&|fields| drop(fields.as_object_mut().unwrap().remove("weights")), "not among `fields`");
-    says(&|fields| drop(fields.as_object_mut().unwrap().remove("big")), "not among `fields`");
+    says(
+        &|fields| drop(fields.as_object_mut().unwrap().remove("weights")),
+        "that is not in `fields`",
+    );
+    says(&|fields| drop(fields.as_object_mut().unwrap().remove("big")), "that is not in `fields`");
     says(&|fields| fields["weights"]["w"] = json!(vec![1; 300]), "`weights.w` has 3 elements");
     says(&|fields| fields["weights"]["w"] = json!(vec![1; 40_000]), "at most 32764 values");
 }

@@ -192,7 +192,7 @@ fn a_kernel_file_is_evaluated_without_a_contract() {
     .unwrap();
     let (code, out, error) = eval();
     assert_eq!(code, 0, "{out}\n{error}");
-    assert!(error.contains("of scale, other, `scale` is evaluated"), "{error}");
+    assert!(error.contains("of scale, other, the first, `scale`, is evaluated"), "{error}");
 
     let contract = "kernel:\n  kernel_type: cuda\n  source_file: scale.cu\n  metadata: {kernel_name: scale}\n  io:\n    \
                     args:\n    - {name: x, type: tensor, role: input, tensor_spec: {shape: [64], dtype: float32, \

@@ -58,7 +58,7 @@ fn mistakes_that_need_no_device() {
         (&["eval", "ther.yaml"], "(did you mean `there.yaml`?)"),
         (&["eval", "nowhere/at/all.yaml"], "there is no such file\n"),
         (&["eval", "."], "is not a regular file"),
-        (&["eval", "new\nline.txt"], "new\u{fffd}line.txt: cannot tell the format"),
+        (&["eval", "new\nline.txt"], "new\u{fffd}line.txt: the name does not show the format"),
         (&["eval", "no\nwhere.cu"], "no\u{fffd}where.cu: there is no such file"),
         (&["eval", "binary.cu"], "byte 1 is not UTF-8"),
         (&["eval", "field.yaml"], "`kernel_tipe` (did you mean `kernel_type`?)"),

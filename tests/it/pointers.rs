@@ -280,7 +280,7 @@ fn arrays_that_do_not_fit_are_reported_by_name() {
         (json!([{"tensor": "a0", "stride": 2}]), ".pointers:", "has the fields"),
         (json!([{"tensor": "a0", "step": 0, "count": 3}]), ".pointers:", "do not fit"),
         (json!([{"tensor": "a0", "step": 100, "count": 3}]), ".pointers:", "do not fit"),
-        (json!([{"tensor": "a0", "step": 1, "count": u64::MAX}]), ".pointers:", "64 bits"),
+        (json!([{"tensor": "a0", "step": 1, "count": u64::MAX}]), ".pointers:", "a 64-bit integer"),
         (json!([{"tensor": "a0", "step": 1, "count": 1u64 << 62}]), ".pointers:", "do not fit"),
         (json!([{"tensor": "a0", "step": "m"}]), ".pointers:", "`step` is wrong"),
         (json!(vec![json!({"tensor": "a0", "step": 1}); 1000]), "", "65536 pointers"),

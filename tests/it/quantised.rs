@@ -373,7 +373,7 @@ fn scales_of_an_output_that_are_none_are_refused_at_their_path() {
         (
             json!({"q": {"scales": {"of": "s"}}, "s": {"up_to": "x"}}),
             "compare_as.s",
-            "arranged twice",
+            "more than once",
         ),
     ] {
         let answer = server.post_json("/evaluate", &with(how));

@@ -65,7 +65,7 @@ fn a_key_that_has_enough_waiting_is_refused_more() {
     runs(&server, &running);
     let waiting = [(); 3].map(|()| submit(&server, "one", &increment()));
     let more = || post(&server, "one", "/evaluate?wait=false", &increment());
-    refused(&more(), "3 of your jobs are waiting, and at most 3 may be");
+    refused(&more(), "3 of your jobs are waiting, and at most 3 are allowed");
     // A batch is all or none.
     let batch = json!({"jobs": [{"request": increment()}, {"request": increment()}]});
     refused(&post(&server, "one", "/jobs", &batch), "3 of your jobs are waiting");
@@ -90,7 +90,7 @@ fn a_key_that_has_enough_running_is_refused_more() {
     let running = submit(&server, "one", &endless(60.0));
     runs(&server, &running);
     let waited = post(&server, "one", "/evaluate", &increment());
-    refused(&waited, "1 of your jobs are running, and at most 1 may be");
+    refused(&waited, "1 of your jobs are running, and at most 1 are allowed");
     // What nobody waits for takes its turn later.
     let later = submit(&server, "one", &increment());
     // The other key's is taken in, and waits for the device.

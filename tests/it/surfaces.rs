@@ -362,7 +362,7 @@ fn surfaces_that_cannot_be_are_reported_by_name() {
         (over(json!({"layered": true})), "uint8", json!([2049, 1, 1]), "× 2048"),
         (over(json!({"layered": true})), "float32", json!([9, 20]), "three dimensions"),
         (over(json!({"channels": 3})), "float32", json!([9, 3]), "1, 2 or 4"),
-        (over(json!({"channels": 4})), "float32", json!([9, 20]), "4 channels"),
+        (over(json!({"channels": 4})), "float32", json!([9, 20]), "4, the number of channels"),
         (over(json!({})), "float32", json!([2, 2, 2, 2]), "1 to 3"),
         (over(json!({"filter": "linear"})), "float32", json!([9, 20]), "filter"),
     ] {

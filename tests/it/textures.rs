@@ -220,7 +220,7 @@ fn textures_that_cannot_be_are_reported_by_name() {
         (over(json!({"array": true})), "uint8", json!([131_073]), "at most 131072"),
         (over(json!({})), "uint8", json!([1, 1 << 18]), "at most 131072"),
         (over(json!({"channels": 3})), "float32", json!([8, 3]), "1, 2 or 4"),
-        (over(json!({"channels": 4})), "float32", json!([8, 8]), "4 channels"),
+        (over(json!({"channels": 4})), "float32", json!([8, 8]), "4, the number of channels"),
         (over(json!({"filter": "linear"})), "int32", json!([200]), "interpolates floats"),
         (over(json!({"filter": "linear"})), "int32", json!([8, 8]), "interpolates floats"),
         (over(json!({"address": "wrap"})), "float32", json!([8, 8]), "normalized"),

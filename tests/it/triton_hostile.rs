@@ -121,7 +121,7 @@ fn what_is_no_kernel_is_told_with_its_place_in_the_source() {
             "\n\nraise ValueError('nothing')",
             "left out, since it failed without a device: ValueError: nothing",
         ),
-        ("an import", "import nonsense", "`nonsense` is not here"),
+        ("an import", "import nonsense", "`nonsense` is not installed here"),
     ] {
         left_out(&server, name, &request(before), part);
     }

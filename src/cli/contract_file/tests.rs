@@ -134,7 +134,7 @@ fn files_that_are_no_contract() {
         ("unknown.json", br#"{"kernel": {"kernel_type": "cuda", "colour": 1}}"#),
         ("large.json", &vec![b' '; LIMIT as usize + 1]),
     ]);
-    assert!(files.refusal("c.txt").starts_with("c.txt: cannot tell the format"));
+    assert!(files.refusal("c.txt").starts_with("c.txt: the name does not show the format"));
     assert_eq!(
         files.refusal("list.json"),
         "list.json: the document: expected a mapping that contains `kernel`"

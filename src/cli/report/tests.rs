@@ -71,7 +71,7 @@ CORRECT  vector_add: 1 output checked
   compiled  nvrtc 13.0.88 in 52.00 ms, from the cache
             kernel vector_add
             16 registers, 2.0 KiB shared memory, 0 B local memory, no spills
-  timings   67.50 ms in all: queue 100.0 µs, compile 52.00 ms, inputs 1.000 ms
+  timings   67.50 ms in total: queue 100.0 µs, compile 52.00 ms, inputs 1.000 ms
             execute 12.00 ms (device busy 8.000 ms), outputs 2.000 ms, checks 500.0 µs
   job       job-1
     ");

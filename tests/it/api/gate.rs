@@ -70,7 +70,7 @@ async fn baselines_are_stored_listed_used_and_removed() {
     let body = json!({"baseline": "main", "cases": [case]}).to_string();
     let error = server.post("/gate", &body).await.expect_error(409, "conditions_differ");
     let text = error["error"].as_str().unwrap();
-    assert!(text.contains("another device") && text.contains("H200"), "{text}");
+    assert!(text.contains("a different device") && text.contains("H200"), "{text}");
     let job = json!({"job_id": "nobody"}).to_string();
     let error = server.post("/baselines/main/promote", &job).await;
     error.expect_error(404, "no_such_job");

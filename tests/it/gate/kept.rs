@@ -18,9 +18,9 @@ fn keeps_a_baseline(place: &[&str]) {
     let gate = |more: &[&str]| repository.gate(&[more, place].concat());
     assert_eq!(json(&["baselines", "list"]), json!({"baselines": []}));
     let (exit, _, stderr) = run(&["baselines", "show", "main"]);
-    assert!(exit == 2 && stderr.contains("no baseline main"), "{exit} {stderr}");
+    assert!(exit == 2 && stderr.contains("no baseline `main`"), "{exit} {stderr}");
     let (exit, _, stderr) = gate(&["--baseline", "stored:main"]);
-    assert!(exit == 1 && stderr.contains("no baseline main"), "{exit} {stderr}");
+    assert!(exit == 1 && stderr.contains("no baseline `main`"), "{exit} {stderr}");
 
     // What is in the working tree, run once.
     let stored = json(&["baselines", "store", "main", "perf/suite.yaml"]);
@@ -104,7 +104,7 @@ async fn a_baseline_of_another_driver_is_refused_with_the_difference() {
         .await
         .unwrap();
     database.close().await.unwrap();
-    let told = "the baseline is pinned to another driver: 580.1 then, unknown now; use a machine \
+    let told = "the baseline is pinned to a different driver: 580.1 then, unknown now; use a machine \
                 of that kind, or store a baseline for this one";
     let server = Server::start_in(data.path(), &[], &[]);
     let place = ["--baseline", "stored:main", "--server", server.url.as_str()];

@@ -357,7 +357,7 @@ fn an_interrupted_run_is_cancelled_at_the_server() {
     assert_eq!(exit, 1, "{stderr}");
     assert!(stdout.contains("\"exit_code\":1") && stdout.contains(&id), "{stdout}");
     let told = format!("job {id} ended as cancelled (cancelled)");
-    assert!(stderr.contains(&told) && stderr.contains("no verdict"), "{stderr}");
+    assert!(stderr.contains(&told) && stderr.contains("not a verdict"), "{stderr}");
 }
 
 #[test]

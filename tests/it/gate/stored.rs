@@ -102,7 +102,7 @@ fn baselines_are_code_that_is_kept_and_promoted(home: &Home) {
     }});
     let answer = server.post_json("/baselines", &elsewhere);
     assert_eq!((answer.status, &answer.json["code"]), (409, &"conditions_differ".into()));
-    assert!(answer.text.contains("another device: NVIDIA H200"), "{}", answer.text);
+    assert!(answer.text.contains("a different device: NVIDIA H200"), "{}", answer.text);
 
     let new = json!({"name": "main", "suite": "perf", "cases": [case(LOOP)]});
     let stored = server.post_json("/baselines", &new).json;

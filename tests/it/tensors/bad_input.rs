@@ -32,10 +32,15 @@ fn files_that_lie_are_refused_and_nothing_is_kept() {
     let server = Server::start();
     let sound = mono(&[1, 2, 3, 4]);
     let sizes = 40;
-    refused(&server, &sound[..sound.len() - 3], &[], "cut off");
+    refused(&server, &sound[..sound.len() - 3], &[], "was truncated");
     refused(&server, &sound[..20], &[], "WAV");
     refused(&server, &patched(&sound, sizes, &u32::MAX.to_le_bytes()), &[], "WAV");
-    refused(&server, &patched(&sound, sizes, &4_000_000_000u32.to_le_bytes()), &[], "cut off");
+    refused(
+        &server,
+        &patched(&sound, sizes, &4_000_000_000u32.to_le_bytes()),
+        &[],
+        "was truncated",
+    );
     refused(&server, &patched(&sound, 16, &u32::MAX.to_le_bytes()), &[], "WAV");
     refused(&server, &patched(&sound, 22, &[0, 0]), &[], "WAV");
     refused(&server, &patched(&sound, 24, &[0; 4]), &[], "WAV");

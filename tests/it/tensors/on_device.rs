@@ -276,5 +276,5 @@ fn a_job_whose_copy_went_with_the_server_says_so() {
     cancel(&server, &blocking);
     let ended = ended(&server, &job);
     assert_eq!(ended["state"], "failed", "{ended:#}");
-    assert!(ended.to_string().contains("stayed in the memory of a device"), "{ended:#}");
+    assert!(ended.to_string().contains("is in device memory"), "{ended:#}");
 }

@@ -94,7 +94,7 @@ def f(x):
         "detached",
         &backward(expecting(detached, SQUARE)),
         "launch_failed",
-        "has no gradient",
+        "have no gradient",
     );
     assert_eq!(report["failure"]["code"], "no_gradient");
 }

@@ -157,10 +157,10 @@ fn lies(server: &Server) {
     let frame = "def say(message):\n    os.write(3, struct.pack('<I', len(message)) + message)\n";
     for (what, part) in [
         ("say(b'true')", "cannot be read"),
-        ("say(b'{\"turn\": 1, \"done\": {\"list\": []}}')", "what it was not asked"),
+        ("say(b'{\"turn\": 1, \"done\": {\"list\": []}}')", "a question that it was not asked"),
         (
             "say(b'{\"turn\": 1, \"refused\": {\"code\": \"x\", \"message\": \"\", \"line\": null, \"log\": \"\"}}')",
-            "what it was not asked",
+            "a question that it was not asked",
         ),
         ("os.write(3, b'\\xff\\xff\\xff\\x7f')", "said too much"),
         ("say(b'[' * 200000)", "cannot be read"),

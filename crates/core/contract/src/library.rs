@@ -349,7 +349,7 @@ mod tests {
                 "/kernel/metadata/function",
                 json!("gemm"),
                 "kernel.metadata.function",
-                "`spmv` alone",
+                "the only function of cusparse is `spmv`",
             ),
             ("/kernel/metadata/kernel_name", json!("k"), "kernel.metadata.kernel_name", "compiled"),
             ("/kernel/source_code", json!("k"), "kernel.source_code", "its own code"),

@@ -128,7 +128,7 @@ fn copies_of_functions_are_bounded() {
     body.push_str("ret; }\n");
     (0..20_000).for_each(|n| writeln!(body, ".entry f{n}() {{ call g, (); ret; }}").unwrap());
     let e = refusal(&body);
-    assert!(e.contains("instructions in the kernels of the module"), "{e}");
+    assert!(e.contains("instructions in the module's kernels"), "{e}");
 }
 
 #[test]

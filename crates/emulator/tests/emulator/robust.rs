@@ -173,7 +173,7 @@ fn what_is_not_supported_is_named() {
         ("frobnicate.u32 %r1, %r2;", "instruction `frobnicate`"),
         ("add.funny.u32 %r1, %r2, %r3;", "modifier `.funny`"),
         ("add.u32 %r1, %r2;", "2 operands instead of 3"),
-        ("add.u32 %r1, %r2, %rd3;", "`%rd3` has 64 bits"),
+        ("add.u32 %r1, %r2, %rd3;", "`%rd3` holds 64 bits"),
         ("add.u32 %r1, %r2, %r99;", "`%r99` is not declared"),
     ] {
         let e = try_load(text);

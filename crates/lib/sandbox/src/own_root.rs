@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn a_process_without_namespaces_of_its_own_stays_where_it_is() {
         let error = enter(&FileAccess::default(), Processes::All).unwrap_err();
-        assert!(error.to_string().contains("no namespaces"), "{error}");
+        assert!(error.to_string().contains("no separate namespaces"), "{error}");
         assert!(Path::new("/proc/self/exe").exists());
     }
 }

@@ -134,7 +134,7 @@ mod tests {
         let limit = Duration::from_secs(10);
         let (code, what) = of_signal(SIGKILL, &used, limit, Some(64 << 30)).unwrap();
         assert_eq!(code, FailureCode::CompilerOutOfMemory);
-        assert!(what.contains("memory of the machine, 64.0 GiB, ran out"), "{what}");
+        assert!(what.contains("the machine ran out of memory, 64.0 GiB"), "{what}");
         // Killed while it was small, or requested to end: neither by this program nor because of
         // its behaviour.
         assert_eq!(of(SIGKILL, 1.0, 100, 2_000), None);

@@ -556,9 +556,9 @@ mod tests {
         assert_eq!(refused("a.cu", b"\xff\xfe", None), "not_text");
         assert_eq!(refused("a.cu", b"a\0b", None), "not_text");
         assert_eq!(refused("a.py", b"import torch", None), "contract_needed");
-        assert_eq!(refused("a.cu", b"", Some("- 1")), "invalid_contract");
-        assert_eq!(refused("a.cu", b"", Some("kernel: {source_file: b.cu}")), "invalid_contract");
-        assert_eq!(refused("a.cu", b"", Some("kernle: {}")), "invalid_contract");
+        assert_eq!(refused("a.cu", b"x", Some("- 1")), "invalid_contract");
+        assert_eq!(refused("a.cu", b"x", Some("kernel: {source_file: b.cu}")), "invalid_contract");
+        assert_eq!(refused("a.cu", b"x", Some("kernle: {}")), "invalid_contract");
         assert_eq!(refused("a.cu", b"__global__ void k() {}", None), "stopped");
     }
 

@@ -110,7 +110,7 @@ fn every_reason_is_in_words() {
         text.contains("the difference in time is due to the clock, not to the kernel"),
         "{text}"
     );
-    assert!(text.contains("  code      the same machine code"), "{text}");
+    assert!(text.contains("  code      identical to the reference's machine code"), "{text}");
 }
 
 #[test]

@@ -170,7 +170,7 @@ fn textures_and_surfaces_are_over_tensors() {
     assert_eq!(guess.reasons.len(), args.len());
 
     for (body, why) in [
-        ("y[0] = read(tex);", "`tex` is a texture, and its code does not say"),
+        ("y[0] = read(tex);", "`tex` is a texture, whose number of dimensions"),
         ("y[0] = tex2D<double>(tex, 0, 0);", "1 × float64"),
         ("y[0] = tex2D<float3>(tex, 0, 0).x;", "3 × float32"),
         ("y[0] = tex2D<Mine>(tex, 0, 0).x;", "type `Mine`"),

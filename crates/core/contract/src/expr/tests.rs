@@ -65,7 +65,7 @@ fn errors_say_where_and_what() {
         ("1.5", 1, "unexpected `.`"),
         ("é", 0, "`é`"),
         ("170141183460469231731687303715884105727 + 1", 40, "128 bits"),
-        ("9999999999999999999999999999999999999999", 0, "128 bits"),
+        ("9999999999999999999999999999999999999999", 0, "127 bits"),
     ] {
         let error = value(text).unwrap_err();
         assert_eq!(error.position, position, "{text}: {error}");

@@ -42,7 +42,7 @@ fn a_case_that_cannot_carry_the_gate_says_why() {
     let of = |runs: &[PairedComparison]| {
         calibrated(CacheState::default(), runs, &PLANNED, Vec::new()).advisory.join("; ")
     };
-    assert!(of(&noisy).contains("2.00 % must be found"), "{}", of(&noisy));
+    assert!(of(&noisy).contains("2.00 % must be detected"), "{}", of(&noisy));
     // A constant bias widens the margin beyond Δ.
     let biased = [run(1.0, 0.001, true), run(1.03, 0.001, true), run(1.0, 0.001, true)];
     assert!(of(&biased).contains("must be found"), "{}", of(&biased));

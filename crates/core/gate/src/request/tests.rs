@@ -50,7 +50,7 @@ fn each_case_brings_its_baseline_or_lacks_it() {
     assert_eq!((code(&sides.baseline), code(&sides.candidate)), ("old a", "new a"));
     let CaseCode::New { contract, why } = &plan.cases[1].code else { panic!("it is new") };
     assert_eq!(code(contract), "new b");
-    assert!(why.contains("as given does not have it"), "{why}");
+    assert!(why.contains("as given does not have the case"), "{why}");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn what_the_requests_maker_knows_of_the_baseline_is_in_the_plan() {
     assert_eq!((plan.baseline.kind, plan.baseline.name.as_str()), (BaselineKind::Git, "main"));
     assert_eq!(plan.baseline.commit.as_deref(), Some("c0ffee"));
     let CaseCode::New { why, .. } = &plan.cases[1].code else { panic!("it is new") };
-    assert!(why.contains("main lacks files of it"), "{why}");
+    assert!(why.contains("main lacks files of the case"), "{why}");
     let [.., gone, lost] = &plan.cases[..] else { panic!("four cases") };
     assert_eq!(
         (gone.spec.name.as_str(), gone.spec.metric.to_string().as_str()),

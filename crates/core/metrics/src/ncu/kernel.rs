@@ -248,7 +248,7 @@ pub(super) fn contradicts(name: &str, value: f64, product: f64) -> Option<String
     let column = if name == BLOCK_SIZE { "Block Size" } else { "Grid Size" };
     // Scaled units have six digits.
     ((value - product).abs() > 1e-5 * product)
-        .then(|| format!("it says {value}, and the column {column} {product}"))
+        .then(|| format!("its value is {value}, but the column {column} gives {product}"))
 }
 
 /// Returns a value in base units, or why it does not fit the metric.

@@ -131,7 +131,7 @@ async fn a_made_up_description_is_refused() {
         ("meta[0]['block_size'] = [1 << 20, 32]", "its block"),
         ("meta[0]['block_size'] = [1] * 100000", "dimensions"),
         ("meta[0]['swizzle'] = 7", "number 7"),
-        ("meta[0]['elem_type'] = 13", "type 13"),
+        ("meta[0]['elem_type'] = 13", "type number 13"),
         ("meta[0]['elem_size'] = -1", "cannot be read"),
         ("meta[0] = 'all of it'", "cannot be read"),
         ("meta[0]['is_im2col'] = True", "im2col"),

@@ -86,7 +86,7 @@ def calls(x):
     );
     let told = built.diagnostics.iter().map(|one| (one.line, one.message.as_str()));
     let told = told.collect::<Vec<_>>();
-    for (line, absent) in [(1, "`yaml` is not here"), (3, "`made_up`"), (4, "`.calc`")] {
+    for (line, absent) in [(1, "`yaml` is not installed here"), (3, "`made_up`"), (4, "`.calc`")] {
         let found = told.iter().any(|(at, text)| *at == Some(line) && text.starts_with(absent));
         assert!(found, "{absent}: {told:?}");
     }
@@ -96,6 +96,6 @@ def calls(x):
     assert!(failure.message.contains(expected), "{}", failure.message);
     assert_eq!(failure.diagnostics[0].line, Some(19));
     let failure = bench.rejected(&of("calls")).await;
-    assert!(failure.message.contains("`yaml` is not here"), "{}", failure.message);
+    assert!(failure.message.contains("`yaml` is not installed here"), "{}", failure.message);
     assert_eq!(failure.diagnostics[0].line, Some(23));
 }

@@ -117,8 +117,8 @@ mod tests {
     #[test]
     fn what_a_stranger_makes_up_is_refused() {
         for (wrong, says) in [
-            (DescriptorMeta { elem_type: 8, ..meta() }, "type 8"),
-            (DescriptorMeta { elem_type: 14, elem_size: 1, ..meta() }, "type 14"),
+            (DescriptorMeta { elem_type: 8, ..meta() }, "type number 8"),
+            (DescriptorMeta { elem_type: 14, elem_size: 1, ..meta() }, "type number 14"),
             (DescriptorMeta { elem_size: 2, ..meta() }, "2 bytes"),
             (DescriptorMeta { elem_size: 0, ..meta() }, "0 bytes"),
             (DescriptorMeta { swizzle: 4, ..meta() }, "number 4"),

@@ -189,7 +189,7 @@ mod tests {
     fn only_lists_come_several_times() {
         assert_eq!(refused(Method::POST, &["state", "wait", "state"]), None);
         let error = refused(Method::POST, &["wait", "state", "wait"]).unwrap();
-        assert!(error.starts_with("wait: may be given once"), "{error}");
+        assert!(error.starts_with("wait: given several times"), "{error}");
         // Unknown operations are reported elsewhere.
         assert_eq!(refused(Method::PUT, &["wait", "wait"]), None);
     }

@@ -37,5 +37,5 @@ fn failures_of_pip_say_what_to_do() {
     let full = "ERROR: [Errno 28] No space left on device";
     assert!(failure(&cuda, full).contains("350 MB"));
     assert!(failure(&triton, full).contains("900 MB"));
-    assert!(failure(&triton, "ERROR: what else").contains("by hand"));
+    assert!(failure(&triton, "ERROR: what else").contains("manually"));
 }

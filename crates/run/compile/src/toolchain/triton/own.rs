@@ -150,7 +150,7 @@ mod tests {
         fs::remove_file(&python).unwrap();
         let why = answer(&directory, &TRITON).unwrap_err();
         assert_eq!(why.code, NoTritonCode::Interpreter);
-        assert!(why.reason.contains("is gone"), "{why}");
+        assert!(why.reason.contains("no longer exists"), "{why}");
     }
 
     #[test]

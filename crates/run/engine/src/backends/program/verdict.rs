@@ -262,7 +262,7 @@ mod tests {
         for (expected, found) in wrong {
             assert!(difference(expected, found).is_some(), "{expected:?} {found:?}");
         }
-        assert!(difference("a\nb", "a\nc").unwrap().starts_with("line 2 is `c`, and `b`"));
+        assert!(difference("a\nb", "a\nc").unwrap().starts_with("line 2 is `c`, but `b`"));
         let cut = CapturedText { text: "PASS".to_owned(), left_out: 1 };
         let cut = ProgramEnd { stdout: cut, ..ended(Some(0), "") };
         assert_eq!(verdict(json!({"stdout": {"contains": "PASS"}}), &cut).0, Some(false));

@@ -74,11 +74,13 @@ fn what_is_not_certain_is_said() {
     assert_eq!(said, "section .nv.hidden is writable");
     let twice = [symbol("a", 1, 0, 4), symbol("a", 1, 4, 4)];
     assert!(refusal(&[section(".nv.global", 8)], &twice).contains("several variables"));
-    assert!(refusal(&[section(".nv.global", 8)], &[symbol("a", 1, 4, 8)]).contains("reaches out"));
+    assert!(
+        refusal(&[section(".nv.global", 8)], &[symbol("a", 1, 4, 8)]).contains("extends beyond")
+    );
     let beyond = [symbol("a", 1, 0, 8), symbol("b", 1, u64::MAX - 3, 4)];
-    assert!(refusal(&[section(".nv.global", 8)], &beyond).contains("reaches out"));
+    assert!(refusal(&[section(".nv.global", 8)], &beyond).contains("extends beyond"));
     let endless = [symbol("a", 1, 4, u64::MAX)];
-    assert!(refusal(&[section(".nv.global", 8)], &endless).contains("reaches out"));
+    assert!(refusal(&[section(".nv.global", 8)], &endless).contains("extends beyond"));
     let literal = refusal(&[section(".nv.constant2", 8)], &[symbol("a", 1, 0, 8)]);
     assert!(literal.contains(".nv.constant2"), "{literal}");
     let common = Symbol { section: 0xfff2, ..symbol("c", 0, 4, 4) };
