@@ -1,4 +1,5 @@
-//! Flags that complete or change a contract: `--set`, `--grid`, `--block`, `--kernel-name` and `--expect`.
+//! Flags that complete or change a contract: `--set`, `--grid`, `--block`, `--kernel-name` and
+//! `--expect`.
 
 use serde_json::{Map, Value, json};
 
@@ -30,7 +31,7 @@ impl KernelFlags {
         self.assume.single_wishes(self.kernel_name.as_deref())
     }
 
-    /// Returns an error of the contract in terms of the flags, if one of them is the cause.
+    /// Rewords an error of the contract in terms of the flags, if one of them is the cause.
     pub(super) fn explain(&self, error: CliError) -> CliError {
         expect::explain(error, &self.expect)
     }
@@ -72,7 +73,7 @@ pub(super) struct Assume {
     pub block: Option<Extents>,
 }
 
-/// A number in a contract, with one value or several.
+/// Number in a contract, with one or more values.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Setting {
     pub name: String,

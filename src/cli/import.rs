@@ -49,7 +49,7 @@ pub(super) fn run(
     Ok(Exit::Success)
 }
 
-/// The name of a file for people, and for what it shows of its report.
+/// Returns the name of a file for messages and pages.
 fn name(path: &Path) -> String {
     match path.as_os_str() == "-" {
         true => "standard input".to_owned(),
@@ -63,7 +63,7 @@ fn json(value: &impl serde::Serialize) -> Result<String, CliError> {
     Ok(format!("{text}\n"))
 }
 
-/// Returns the content of a file, with metrics under the names of warpgauge's catalogue.
+/// Returns the content of a file. Its metrics have the names of warpgauge's catalogue.
 fn imported(path: &Path, selection: &Selection, config: &Config) -> Result<Imported, CliError> {
     let bytes = match head(path)? {
         Head::Sqlite => return export(path, path),
@@ -72,7 +72,7 @@ fn imported(path: &Path, selection: &Selection, config: &Config) -> Result<Impor
     let most = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX);
     let bytes = import::unpacked(bytes, most).map_err(|error| refused(path, &error))?;
     if import::is_sqlite(&bytes) {
-        // It came from a pipe, or was compressed.
+        // The content came from a pipe, or was compressed. SQLite can open only a file.
         let system = |operation| move |source| CliError::System { operation, source };
         let directory = tempfile::tempdir().map_err(system("make a temporary directory"))?;
         let file = directory.path().join("report.sqlite");
@@ -90,9 +90,9 @@ fn imported(path: &Path, selection: &Selection, config: &Config) -> Result<Impor
     import::import_bytes(bytes, name, selection).map_err(|error| refused(path, &error))
 }
 
-/// What the beginning of a file shows.
+/// Kind of a file according to its first bytes.
 enum Head {
-    /// An SQLite database, which is read from its place.
+    /// An SQLite database, which is opened in place.
     Sqlite,
     Other,
 }
@@ -103,7 +103,7 @@ fn head(path: &Path) -> Result<Head, CliError> {
     }
     let unreadable = |error| CliError::Usage(format!("could not read {}: {error}", path.display()));
     let file = File::open(path).map_err(unreadable)?;
-    // A pipe is read once, so its beginning is not looked at.
+    // The first bytes of a pipe could not be read again.
     if !file.metadata().map_err(unreadable)?.is_file() {
         return Ok(Head::Other);
     }
@@ -112,7 +112,7 @@ fn head(path: &Path) -> Result<Head, CliError> {
     Ok(if import::is_sqlite(&head) { Head::Sqlite } else { Head::Other })
 }
 
-/// The content of an SQLite export of Nsight Systems; `named` is what the user calls it.
+/// Returns the content of an SQLite export of Nsight Systems. Errors contain the path `named`.
 fn export(path: &Path, named: &Path) -> Result<Imported, CliError> {
     sqlite::read_export(path)
         .map(import::nsys_export)
@@ -132,7 +132,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     } else {
         check_file(path)?;
         let file = File::open(path).map_err(unreadable)?;
-        // The size is known before the file is read.
+        // A file that is too large is rejected before it is read.
         let length = file.metadata().map_err(unreadable)?.len();
         if length > MAX_BYTES {
             return Err(too_long(path));
@@ -155,7 +155,7 @@ fn too_long(path: &Path) -> CliError {
     ))
 }
 
-/// Returns the raw page of a `.ncu-rep` file, as CSV that Nsight Compute exports.
+/// Returns the raw page of a `.ncu-rep` file as CSV, which Nsight Compute exports.
 fn exported(report: &[u8], config: &Config) -> Result<String, CliError> {
     let system = |operation| move |source| CliError::System { operation, source };
     let directory = tempfile::tempdir().map_err(system("make a temporary directory"))?;

@@ -9,7 +9,7 @@ use warpgauge_metrics::import::{Changes, KernelChange, MetricChange};
 /// Maximum number of kernels whose metrics are shown. The kernels whose time changed most are
 /// chosen.
 const MAX_DESCRIBED: usize = 5;
-/// Minimum share of a change in time that a metric must explain in order to be listed.
+/// Minimum share of a change in time that a metric must explain to be listed.
 const EXPLAINS_FROM: f64 = 0.05;
 
 /// Returns the kernels sorted by the change of their time, with the metrics that explain the

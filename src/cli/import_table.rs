@@ -11,7 +11,7 @@ use warpgauge_metrics::nsys::{NsysLaunch, NsysReport, NsysRow};
 use warpgauge_metrics::sanitizer::{SanitizerFinding, SanitizerLog};
 use warpgauge_metrics::{DeviceMetrics, Metric};
 
-/// Maximum number of rows that a table shows; `--json` prints all.
+/// Maximum number of rows in a table. `--json` prints all rows.
 const MAX_ROWS: usize = 30;
 /// Maximum length of a shown name, characters.
 const MAX_NAME: usize = 70;
@@ -27,7 +27,7 @@ pub(super) fn table(imported: &Imported) -> String {
     }
 }
 
-/// Returns the notes on data that are missing in the file or restricted. They precede the tables.
+/// Returns the notes of an imported file as lines.
 fn notes(notes: &[String]) -> String {
     rows(notes, |note| format!("note: {}\n", plain(note)))
 }

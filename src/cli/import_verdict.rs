@@ -1,4 +1,4 @@
-//! Formats as text what limits the kernels of an imported report.
+//! Formats the resources that limit the kernels of an imported report as text.
 
 use super::format::percent;
 use super::import_table::{name, quantity, rows, seconds};
@@ -9,10 +9,11 @@ use warpgauge_metrics::{RooflinePoint, si};
 /// Maximum number of kernels that are described in detail. The kernels that took longest are
 /// chosen.
 const MAX_DESCRIBED: usize = 5;
-/// Maximum number of messages of the tool's rules that are shown for one kernel.
+/// Maximum number of messages from the tool's rules that are shown for one kernel.
 const MAX_RULES: usize = 8;
 
-/// Returns the kernels sorted by their total time, and what limits those that took longest.
+/// Returns the kernels sorted by their total time, and the limiting resources of those that took
+/// longest.
 pub(super) fn verdicts(verdicts: &[ImportedVerdict], rules: &[KernelRule]) -> String {
     let mut text = String::new();
     if verdicts.len() > 1 {

@@ -39,7 +39,7 @@ pub enum OutputError {
     },
 }
 
-/// Checks before anything runs that the directory can be one.
+/// Checks that the path is not an existing file. The check precedes the evaluation.
 pub(super) fn check(directory: &Path) -> Result<(), OutputError> {
     match directory.metadata() {
         Ok(found) if !found.is_dir() => {
@@ -50,8 +50,8 @@ pub(super) fn check(directory: &Path) -> Result<(), OutputError> {
     }
 }
 
-/// Writes each output that has content into `directory`, which is created if absent: `NAME.npy` or,
-/// for raw elements, `NAME.bin`. Returns the paths.
+/// Writes each output that has content into `directory`, which is created if it does not exist. The
+/// file is `NAME.npy`, or `NAME.bin` for raw elements. Returns the paths.
 pub(super) fn write(
     outputs: &BTreeMap<String, OutputReport>,
     directory: &Path,
@@ -79,7 +79,8 @@ pub(super) fn write(
     Ok(written)
 }
 
-/// Returns whether a name is a plain file name that is not hidden. The server chooses the name.
+/// Returns whether a name is a plain file name that is not hidden. The server chooses the name, so
+/// it is not trusted.
 fn is_safe_name(name: &str) -> bool {
     (1..=200).contains(&name.len())
         && !name.starts_with('.')

@@ -19,31 +19,31 @@ pub enum Profile {
     Release,
 }
 
-/// Packages that the demo needs, and a package that enables the dependency features of the test
-/// build.
+/// Options that select the packages of the demo, and a package that enables the dependency features
+/// of the test build.
 const PROGRAM: [&str; 6] =
     ["-p", "warpgauge", "-p", "warpgauge-emulator", "-p", "warpgauge-test-features"];
 
 /// Input and output of `wheel` and `tarball`.
 #[derive(clap::Args)]
 pub struct Packing {
-    /// Program to pack. The library of the emulated device must be in the same folder. Default: a
-    /// new release build.
+    /// Program to pack. The library of the emulated device must be in the same directory. Default:
+    /// a new release build.
     #[arg(long)]
     program: Option<PathBuf>,
-    /// Oldest glibc that the built program starts with, which `cargo zigbuild` links for, or `host` for that of
-    /// this machine. Default: 2.28 where cargo-zigbuild is installed, else `host`.
+    /// Oldest version of glibc with which the built program starts, or `host` for the version of
+    /// this machine. Default: 2.28 if cargo-zigbuild is installed, otherwise `host`.
     #[arg(long, value_name = "VERSION", conflicts_with = "program")]
     glibc: Option<String>,
-    /// Folder for the package; older packages of the same kind in it are removed. Default:
+    /// Directory for the package. Older packages of the same kind in it are removed. Default:
     /// `target/wheel` or `target/tarball`.
     #[arg(long)]
     out: Option<PathBuf>,
 }
 
 impl Packing {
-    /// Returns the program and the output folder. If no option names the program, builds it. The
-    /// default output folder is `folder` in the target directory.
+    /// Returns the program and the output directory. If no option names the program, builds it. The
+    /// default output directory is `folder` in the target directory.
     pub fn paths(&self, folder: &str) -> Result<(PathBuf, PathBuf)> {
         let program = match &self.program {
             Some(program) => program.clone(),
@@ -57,23 +57,24 @@ impl Packing {
     }
 }
 
-/// The C library that a release is linked for.
+/// Version of glibc for which a release is linked.
 #[derive(Debug, PartialEq)]
 enum Glibc {
-    /// That of this machine: the program starts with none that is older.
+    /// The version of this machine. The program does not start with an older version.
     Host,
     /// A version such as 2.28.
     Version(String),
 }
 
-/// The glibc of the oldest distributions that are common on GPU hosts: RHEL 8, Debian 10.
+/// Version of glibc in the oldest distributions that are common on GPU hosts, such as RHEL 8 and
+/// Debian 10.
 const OLD_GLIBC: &str = "2.28";
 
-/// The command that installs what links for another glibc.
+/// Description of the command that installs the tools for linking for another version of glibc.
 const ZIGBUILD: &str = "`pip install ziglang cargo-zigbuild` installs it";
 
 impl Glibc {
-    /// Chooses by the option and by what is installed, and prints the choice.
+    /// Chooses the version by the option and by the installed tools, and prints the choice.
     fn choose(given: Option<&str>) -> Result<Self> {
         let can_link = shell::find("cargo-zigbuild").is_some();
         let chosen = Self::of(given, can_link)?;
@@ -121,7 +122,7 @@ fn build_release(glibc: Glibc) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Checks that the demo's build does not compile anything again after the build of the tests.
+/// Checks that the demo's build compiles no crate again after the build of the tests.
 pub fn check_builds_are_shared() -> Result<()> {
     let mut cargo = shell::cargo();
     let messages =
@@ -204,8 +205,8 @@ pub fn ensure_toolchain(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Installs a Python package if the program does not find it. If this fails in CI, it is an error;
-/// elsewhere the tests that need the package are skipped and report it.
+/// Installs a Python package if the program does not find it. A failure is an error in CI;
+/// elsewhere the tests that need the package report that they are skipped.
 pub fn ensure_package(program: &Path, package: &str) -> Result<()> {
     if lists(program, package)? {
         return Ok(());
@@ -231,8 +232,8 @@ pub fn ensure_package(program: &Path, package: &str) -> Result<()> {
 const OTHER_TRITON: &str = "3.9.0";
 
 /// Returns the `site-packages` directory of another version of Triton, which is downloaded once. If
-/// pip cannot install it, returns `None`, and the test that needs it reports that it was skipped;
-/// in CI this is an error.
+/// pip cannot install it, this is an error in CI. Elsewhere the function returns `None`, and the
+/// test that needs the package reports that it was skipped.
 pub fn other_triton() -> Result<Option<PathBuf>> {
     let place = target_dir()?.join("xtask").join(format!("triton-{OTHER_TRITON}"));
     if place.is_dir() {
@@ -271,7 +272,8 @@ fn lists(program: &Path, compiler: &str) -> Result<bool> {
     Ok(text.lines().any(|line| names_version(line, compiler)))
 }
 
-/// Returns whether the line contains the name, followed by a number, as in `nvrtc 13.0.88 …`.
+/// Returns whether the line contains the name of the compiler and a number after it, such as `nvrtc
+/// 13.0.88 …`.
 fn names_version(line: &str, compiler: &str) -> bool {
     line.split_once(compiler).is_some_and(|(_, rest)| {
         rest.trim_start_matches([' ', ':', '\t']).starts_with(|c: char| c.is_ascii_digit())

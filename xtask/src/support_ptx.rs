@@ -1,5 +1,5 @@
-//! `cargo xtask support-ptx`: compiles the workers' own kernels for the emulated device. The program has the
-//! result, so that no evaluation without a GPU waits for it.
+//! `cargo xtask support-ptx`: compiles the workers' support kernels for the emulated device. The
+//! program contains the result, so evaluations without a GPU do not wait for their compilation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,33 +13,34 @@ use crate::shell;
 const SOURCE: &str = "crates/run/device/src/support.cu";
 const PACKED: &str = "crates/run/device/src/support.ptx.gz";
 
-/// The text is the same for each architecture but for the line that names it; this is the oldest that every
-/// supported compiler has.
+/// Architecture of the PTX: the oldest one that every supported compiler has. For other
+/// architectures the text differs only in the line that contains the architecture.
 const ARCHITECTURE: &str = "compute_75";
 
-/// Options of the compiler: `support::OPTIONS` of the device crate. A test of the engine compares them.
+/// Options of the compiler. A test of the engine checks that they are equal to `support::OPTIONS`
+/// of the device crate.
 const OPTIONS: &[&str] = &["--fmad=false"];
 
 /// Options of `support-ptx`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Compare with the file in place of writing it.
+    /// Compare the PTX with the file instead of writing the file.
     #[arg(long)]
     check: bool,
-    /// Program that compiles, in place of the development build.
+    /// Program that compiles the kernels. Default: the debug build of the workspace.
     #[arg(long)]
     program: Option<PathBuf>,
 }
 
 impl Options {
-    /// Options of the comparison, with the development build.
+    /// Returns the options that compare the PTX with the file, with the default program.
     pub fn to_check() -> Self {
         Self { check: true, program: None }
     }
 }
 
-/// Writes the PTX, or compares it. The comparison is by byte where the same compiler is at hand, and by the
-/// source's hash otherwise.
+/// Writes the PTX, or compares it with the file. If the file was made by the installed compiler,
+/// all bytes are compared. Otherwise only the hash of the source and the options are compared.
 pub fn run(options: &Options) -> Result<()> {
     let program = match &options.program {
         Some(program) => program.clone(),
@@ -64,7 +65,8 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Returns the first lines of the text, which name its source.
+/// Returns the first lines of the PTX, which contain the hash of its source and the compiler
+/// options.
 fn head() -> Result<String> {
     let sum = shell::capture(Command::new("sha256sum").arg(shell::root().join(SOURCE)))?;
     let sum = sum.split_whitespace().next().context("`sha256sum` printed nothing")?;
@@ -87,7 +89,7 @@ fn compile(program: &Path) -> Result<String> {
     fs::read_to_string(&out).with_context(|| format!("cannot read {}", out.display()))
 }
 
-/// Returns the line of a text that names the compiler and its version.
+/// Returns the line of the PTX that contains the name and version of the compiler.
 fn compiler(ptx: &str) -> Option<&str> {
     ptx.lines()
         .find(|line| line.contains("compilation tools"))

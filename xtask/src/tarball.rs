@@ -13,14 +13,14 @@ use crate::shell;
 /// Name of the library that the program loads from its own directory.
 const EMULATOR: &str = "libwarpgauge_emulator.so";
 
-/// A tarball that was packed.
+/// Tarball that was packed.
 pub struct Tarball {
     pub path: PathBuf,
     /// Oldest version of glibc with which the program and the emulated device start.
     pub glibc: (u32, u32),
 }
 
-/// Packs the tarball, and prints its path and the glibc version that it needs.
+/// Packs the tarball. Prints its path and the oldest version of glibc with which it works.
 pub fn run(options: &Packing) -> Result<()> {
     let (program, out) = options.paths("tarball")?;
     let tarball = pack(&program, &out)?;
@@ -59,7 +59,8 @@ pub fn pack(program: &Path, out: &Path) -> Result<Tarball> {
     Ok(Tarball { path: archive, glibc })
 }
 
-/// Removes only the tarballs of earlier runs.
+/// Removes the results of earlier runs: tarballs, their checksums, and directories whose names
+/// begin with `warpgauge-`.
 fn remove_old(out: &Path) -> Result<()> {
     for entry in fs::read_dir(out).with_context(|| format!("cannot read {}", out.display()))? {
         let path = entry?.path();
@@ -104,7 +105,7 @@ fn fill(folder: &Path, program: &Path, emulator: &Path) -> Result<()> {
     shell::run(Command::new(program).args(["--quiet", "manual"]).arg(&manuals))
 }
 
-/// Packs the folder. The same files always result in an identical archive.
+/// Packs the folder. For the same commit, identical files give an identical archive.
 fn compress(out: &Path, name: &str, archive: &Path) -> Result<()> {
     let commit = ["log", "-1", "--format=%ct"];
     let time = shell::capture(Command::new("git").args(commit).current_dir(shell::root()));
@@ -123,8 +124,8 @@ fn compress(out: &Path, name: &str, archive: &Path) -> Result<()> {
     )
 }
 
-/// Returns the newest glibc symbol version to which a file refers. `python/hatch_build.py` derives
-/// the tag of a wheel in the same way.
+/// Returns the newest version of glibc in the symbol versions of a file. `python/hatch_build.py`
+/// derives the tag of a wheel in the same way.
 fn needed_glibc(file: &Path) -> Result<(u32, u32)> {
     const SIGN: &[u8] = b"GLIBC_";
     let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::product::Packing;
 use crate::shell;
 
-/// Environment variable that contains the path of the program. `python/hatch_build.py` reads it.
+/// Environment variable with the path of the program. `python/hatch_build.py` reads it.
 const VARIABLE: &str = "WARPGAUGE_PROGRAM";
 
 /// Builds the wheel and prints its path.

@@ -1,4 +1,5 @@
-//! Local files that a source includes or imports. They are sent with the source in `files`.
+//! Collects the local files that a source includes or imports. They are sent with the source in
+//! `files`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -8,8 +9,8 @@ use super::{ContractFileError, MAX_SOURCE_BYTES, read_source};
 use warpgauge_code::source::{TokenKind, included_header, tokens};
 use warpgauge_contract::{KernelCode, KernelType, MAX_FILES};
 
-/// Extensions of the files that may be collected. The list prevents a source from making the
-/// program send other files.
+/// Extensions of the files that are collected. Because of the list, a source cannot cause other
+/// files to be sent.
 const EXTENSIONS: [&str; 16] = [
     "h", "hh", "hpp", "hxx", "cuh", "cu", "c", "cc", "cpp", "cxx", "inl", "inc", "ipp", "tpp",
     "impl", "def",
@@ -87,7 +88,7 @@ impl LocalFiles {
     }
 }
 
-/// Returns those files that a text includes and that exist in one of the two directories.
+/// Returns the files that a text includes and that exist in one of the two directories.
 fn included(text: &str, directories: [&PathBuf; 2]) -> BTreeSet<PathBuf> {
     let directives = tokens(text).filter(|token| token.kind == TokenKind::Directive);
     let quoted = directives.filter(|token| token.text.contains('"'));

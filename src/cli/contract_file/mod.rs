@@ -1,8 +1,9 @@
-//! Reads contract files and replaces `source_file` in them. The result is a [`ContractFile`].
+//! Reads contract files and replaces `source_file` in them. The main type is [`ContractFile`].
 //!
-//! Requests contain no file paths. A contract *file* may contain `source_file: kernel.cu` in a
-//! kernel, relative to the contract file. The program replaces the field by `source_code`, or by
-//! `binary_b64` for machine code, and adds to `files` the local files that the source includes.
+//! Requests contain no file paths. In a contract *file*, a kernel may contain a path that is
+//! relative to this file, such as `source_file: kernel.cu`. The program replaces the field by
+//! `source_code`, or by `binary_b64` for machine code. It adds to `files` the local files that the
+//! source includes.
 
 mod local_files;
 mod python_imports;
@@ -98,7 +99,7 @@ pub enum ContractFileError {
     },
 }
 
-/// A parsed contract file in which every `source_file` is replaced.
+/// Parsed contract file in which every `source_file` is replaced.
 #[derive(Debug, Clone)]
 pub(super) struct ContractFile {
     path: PathBuf,
@@ -137,14 +138,12 @@ impl ContractFile {
         Ok(contract)
     }
 
-    /// Returns a contract that was not read from a file. Errors refer to it as `name`, in place of
-    /// a path.
+    /// Returns a contract that was not read from a file. Errors contain `name` in place of a path.
     pub(super) fn of(name: &str, fields: Map<String, Value>) -> Self {
         Self { path: name.into(), source: None, files: Vec::new(), fields }
     }
 
-    /// Adds to the contract the path of its kernel's source, and the paths of the files that the
-    /// source includes.
+    /// Sets the path of the kernel's source, and the paths of the files that the source includes.
     pub(super) fn with_source(self, path: &Path, beside: Vec<PathBuf>) -> Self {
         let files = [path.to_owned()].into_iter().chain(beside).collect();
         Self { source: Some(path.to_owned()), files, ..self }
@@ -294,7 +293,8 @@ pub(super) fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, ContractFile
     read_limited(file, path, limit)
 }
 
-/// Checks that a regular file is there: opening a named pipe would wait for its writer.
+/// Checks that a path is a regular file. Without the check, opening a named pipe would wait for its
+/// writer.
 pub(super) fn check_file(path: &Path) -> Result<(), ContractFileError> {
     let path_of = || path.to_owned();
     match std::fs::metadata(path) {

@@ -152,7 +152,7 @@ fn files_that_are_no_contract() {
         "large.json is larger than 1.0 MiB, the most that is read; is it the right file?"
     );
     assert_eq!(files.refusal("none.json"), "could not read none.json: there is no such file");
-    // What is not there is named first, and a near name is offered.
+    // A missing file is reported before a wrong extension, and a similar name is offered.
     let near = files.refusal("brokn.jsn");
     assert_eq!(
         near,

@@ -1,4 +1,5 @@
-//! The codes that answers, reports and errors can have, each with its meaning and a remedy: [`meanings`].
+//! Collects the codes in answers, reports and errors, each with its meaning and a remedy. The main
+//! function is [`meanings`].
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use warpgauge_api::openapi;
 use warpgauge_model::{Cause, ErrorCode, FailureCode};
 use warpgauge_report::KernelVerdict;
 
-/// Remedies for codes whose meaning has none.
+/// Remedies for codes whose meaning contains no remedy.
 const REMEDIES: [(&str, &str); 22] = [
     (
         "argument_count",
@@ -67,7 +68,8 @@ const REMEDIES: [(&str, &str); 22] = [
     ),
 ];
 
-/// Enumerations of the API's document whose values are codes, with words before their meaning.
+/// Enumerations in the OpenAPI document whose values are codes, each with the words that precede a
+/// meaning.
 const ENUMS: [(&str, &str); 16] = [
     ("WeaknessCode", "Weakness of a contract"),
     ("ReasonCode", "Reason against a kernel"),
@@ -87,7 +89,7 @@ const ENUMS: [(&str, &str); 16] = [
     ("TunedOutcome", "Outcome of a configuration of an autotuned kernel"),
 ];
 
-/// Codes that are no enumeration's, with their meaning and remedy.
+/// Codes that are not in an enumeration, with their meaning and remedy.
 const OTHERS: [(&str, &str); 23] = [
     (
         "checks_hang",
@@ -150,8 +152,8 @@ const OTHERS: [(&str, &str); 23] = [
     ),
 ];
 
-/// Returns the meaning and the remedy of each code, in lower case. A code with several meanings has a paragraph for
-/// each.
+/// Returns the meaning and the remedy of each code. Codes are in lower case. A code with several
+/// meanings has a paragraph for each of them.
 pub(super) fn meanings() -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, String> = BTreeMap::new();
     let mut add = |code: &str, text: String| {
@@ -193,7 +195,8 @@ pub(super) fn meanings() -> BTreeMap<String, String> {
     all
 }
 
-/// Returns the values of an enumeration with their descriptions, which its own description lists.
+/// Returns the values of an enumeration with their descriptions. The description of the enumeration
+/// lists both.
 fn values(schema: &Value) -> impl Iterator<Item = (&str, &str)> {
     let text = schema["description"].as_str().unwrap_or_default();
     text.lines().filter_map(|line| line.strip_prefix("- `")?.split_once("`: "))
@@ -223,7 +226,7 @@ mod tests {
         }
     }
 
-    /// Endings of the names of enumerations whose values are codes.
+    /// Suffixes of the names of enumerations whose values are codes.
     const ENDINGS: [&str; 5] = ["Code", "Reason", "Verdict", "Outcome", "Flag"];
 
     #[test]
@@ -249,11 +252,11 @@ mod tests {
         assert!(all["baseline_broken"].contains("the gate"), "{}", all["baseline_broken"]);
     }
 
-    /// Beginnings of expressions that continue with a code in quotes.
+    /// Prefixes of expressions in which a code in quotes follows.
     const MAKERS: [&str; 4] =
         ["FileRejection::new(", "Unready::new(", "JobBackendError::new(", "code: "];
 
-    /// Returns the codes that a source gives to what [`MAKERS`] begin, without its tests.
+    /// Returns the codes that follow one of [`MAKERS`] in a source, except in its tests.
     fn codes_in(source: &str) -> Vec<String> {
         let source = source.split("#[cfg(test)]").next().unwrap_or_default();
         let is_code = |text: &&str| {

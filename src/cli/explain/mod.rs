@@ -1,4 +1,4 @@
-//! `warpgauge explain`: what a code of a report or an error means.
+//! `warpgauge explain`: prints the meaning of a code in a report or an error.
 
 mod codes;
 
@@ -22,7 +22,7 @@ pub(super) fn run(args: &ExplainArgs, terminal: Terminal) -> Result<Exit, CliErr
         return Ok(Exit::Success);
     };
     let wanted = code.trim().to_ascii_lowercase().replace(['-', ' '], "_");
-    // A code of a failing reference kernel is the failure's code with a prefix.
+    // If a reference kernel fails, its code is the code of the failure with a prefix.
     let plain = wanted.strip_prefix("reference_").filter(|_| !all.contains_key(&wanted));
     let Some(text) = all.get(plain.unwrap_or(&wanted)) else {
         let meant = nearest(&wanted, all.keys().map(String::as_str));

@@ -1,5 +1,5 @@
-//! The page of a kernel's code: each line of the source with the instructions that were generated
-//! from it.
+//! Creates the page of a kernel's code: each line of the source with the instructions that the
+//! compiler generated from it.
 //!
 //! Each line expands to show its PTX and SASS side by side, without a script.
 
@@ -13,16 +13,16 @@ use crate::document::{Content, Links};
 use crate::parts::{self, Section};
 use crate::text;
 
-/// The maximum numbers of lines of a file, of files, and of instructions below a line.
+/// Maximum number of lines of a file, of files, and of instructions below a line.
 const MAX_LINES: usize = 5_000;
 const MAX_FILES: usize = 32;
 const MAX_BELOW: usize = 200;
-/// The maximum number of instructions on the page, over all lines.
+/// Maximum number of instructions on the page, over all lines.
 const MAX_INSTRUCTIONS: usize = 8_000;
-/// The maximum number of characters of a line of source or of an instruction.
+/// Maximum length of a line of source or of an instruction, characters.
 const MAX_WIDTH: usize = 300;
 
-/// Instructions of each language, by the line of a file from which they were generated.
+/// Instructions of each language, by the source file and line from which they were generated.
 type ByLine<'a> = BTreeMap<(&'a str, u32), [Vec<&'a LinkedInstruction>; 2]>;
 
 /// Index of a language in [`ByLine`].

@@ -53,7 +53,8 @@ pub enum PageOf<'a> {
     Sweep(&'a SweepResponse),
     /// A file of NVIDIA's tools, with its name.
     Imported(&'a Imported, &'a str),
-    /// What changed between two of them, with the names of the earlier and of the later file.
+    /// The changes between two files of NVIDIA's tools, with the names of the earlier and the later
+    /// file.
     Changes(&'a Changes, [&'a str; 2]),
     /// A job: its report, or its state.
     Job(&'a JobView),

@@ -1,4 +1,4 @@
-//! Pages of prepared reports: each kind, and each failure.
+//! Tests of the pages of prepared reports: each kind of report, and each failure.
 
 use std::io::Write as _;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 use warpgauge_job_views::{JobList, JobView};
 
-/// Most bytes of a page, compressed.
+/// Limit for the size of a compressed page, bytes. Every page must be smaller.
 const FIRST_VIEW: usize = 40_000;
 
 /// A name that would run a script if it were markup.
@@ -28,7 +28,8 @@ fn example(name: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// The elements of a page with their attributes, and its text. The page must be one that no browser repairs.
+/// Elements of a page with their attributes, and its text. The page must be valid HTML, which a
+/// browser shows without corrections.
 pub(crate) struct Parsed {
     pub(crate) elements: Vec<(String, Vec<(String, String)>)>,
     pub(crate) text: String,
@@ -63,7 +64,7 @@ impl Parsed {
         node.children.borrow().iter().for_each(|child| self.visit(child));
     }
 
-    /// What holds for every page.
+    /// Checks the properties that every page has.
     fn check(&self) {
         let mut ids = Vec::new();
         for (name, attributes) in &self.elements {
@@ -97,7 +98,7 @@ fn evaluation_page(report: &Value) -> String {
     file(PageOf::Evaluation(&report))
 }
 
-/// The example with as many samples, and metrics.
+/// Returns the example report with this number of samples, and with metrics.
 fn measured(samples: usize) -> Value {
     let mut report = example("report");
     let times = (0..samples).map(|n| 0.0071 + 0.0003 * (n % 17) as f64 / 17.0);
@@ -202,7 +203,7 @@ fn a_wrong_kernel_has_its_first_mismatches_in_place() {
         assert!(page.text.contains(text), "{text} is missing in {}", page.text);
     }
     assert!(!page.text.contains("Median time"), "no time is shown for a wrong kernel");
-    // Row 32 of 64 begins in the middle of the drawing, 240 pixels high below 24.
+    // The tensor begins at 24 pixels and is 240 pixels high, so row 32 of 64 begins at 144 pixels.
     assert!(html.contains("<rect class=\"wrong\" x=\"72.0\" y=\"144.0\""), "{html}");
     // Indices that do not fit the shape are listed and not drawn.
     report["outputs"]["c"]["shape"] = json!([2048]);

@@ -1,4 +1,4 @@
-//! Starts the parts of an executor: compilers, workers and tools.
+//! Starts the components of an executor: compilers, workers and tools.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use warpgauge_job_views::Unready;
 use warpgauge_nsight::{ToolSearch, Tools};
 use warpgauge_worker::{DeviceChoice, Fleet, FleetConfig};
 
-/// Returns the path of the running program, from which child processes are started, too.
+/// Returns the path of the running program. Child processes are started from the same file.
 pub fn program() -> Result<PathBuf, ExecError> {
     std::env::current_exe().map_err(|error| {
         ExecError::Unavailable(format!("cannot find the path of this program: {error}"))
     })
 }
 
-/// Returns the locations in which to search for compilers.
+/// Returns the locations in which compilers are searched for.
 pub fn toolchain_search(config: &Config) -> ToolchainSearch {
     let given = |text: &str| Some(text).filter(|text| !text.is_empty()).map(PathBuf::from);
     ToolchainSearch {
@@ -30,8 +30,8 @@ pub fn toolchain_search(config: &Config) -> ToolchainSearch {
     }
 }
 
-/// Configures the search for NVIDIA's tools and the limits of their runs. Tools in the compilers'
-/// installation are the last choice.
+/// Configures the search for NVIDIA's tools. The tools of the compilers' installation are used only
+/// if no others are found.
 pub(crate) fn start_tools(
     config: &Config,
     run_dir: &Path,
@@ -106,9 +106,9 @@ pub(crate) async fn start_fleet(
         .map_err(|error| ExecError::Unavailable(error::chain(&error)))
 }
 
-/// Returns why nothing can be evaluated for lack of a CUDA compiler, if so. On a GPU Triton is no substitute:
-/// workers have support kernels in CUDA C++ that write inputs and examine outputs. For the emulated device
-/// the program has their PTX.
+/// Returns the reason if nothing can be evaluated because there is no CUDA compiler. On a GPU,
+/// Triton is not a substitute: the workers' support kernels, which write inputs and examine
+/// outputs, are in CUDA C++. For the emulated device, the program contains their PTX.
 pub(crate) fn no_compiler(toolchain: &Toolchain, emulated: bool) -> Option<Unready> {
     let there = |path: &Path| path.metadata().is_ok_and(|file| file.is_file() && file.len() > 0);
     let nvrtc = toolchain.nvrtc.iter().map(|found| found.path.as_path());
@@ -159,7 +159,7 @@ mod tests {
             |toolchain: &Toolchain| no_compiler(toolchain, false).map(|unready| unready.message);
         assert!(told(&Toolchain::default()).unwrap().contains("toolchain install"));
         assert!(told(&toolchain).unwrap().contains(path.to_str().unwrap()));
-        // The file was cut off while it was copied.
+        // The file was truncated while it was copied.
         std::fs::write(&path, "").unwrap();
         assert!(told(&toolchain).is_some());
         std::fs::write(&path, "library").unwrap();

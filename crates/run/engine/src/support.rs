@@ -1,4 +1,4 @@
-//! The support kernels of the workers, which write inputs and examine outputs.
+//! Provides the support kernels of the workers, which write inputs and examine outputs.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -13,12 +13,13 @@ use warpgauge_device::support;
 use warpgauge_model::{Image, ImageFormat, Target};
 use warpgauge_worker::SupportSource;
 
-/// Maximum length of the PTX, bytes.
+/// Maximum size of the unpacked PTX, bytes.
 const MAX_PTX: u64 = 16 << 20;
 
-/// Returns a function that gives the support kernels for a worker's device: the PTX of this program for the
-/// emulated device, machine code for a GPU. A driver would translate the PTX again in each worker, for longer
-/// than the compiler takes once for all of them.
+/// Returns a function that provides the support kernels for a worker's device. For the emulated
+/// device, it returns the PTX that this program contains. For a GPU, it compiles machine code once
+/// for all workers. With PTX, the driver would compile the kernels in each worker, which takes
+/// longer.
 pub(crate) fn support_source(compiler: &Arc<Compiler>) -> SupportSource {
     let compiler = Arc::clone(compiler);
     Arc::new(move |target: Target| {
@@ -28,7 +29,7 @@ pub(crate) fn support_source(compiler: &Arc<Compiler>) -> SupportSource {
     })
 }
 
-/// Returns the kernels as PTX, which `cargo xtask support-ptx` compiled.
+/// Returns the kernels as PTX. `cargo xtask support-ptx` compiled it.
 fn shipped() -> Result<Image, String> {
     static UNPACKED: OnceLock<Result<Arc<[u8]>, String>> = OnceLock::new();
     let bytes = UNPACKED.get_or_init(|| {
@@ -53,13 +54,14 @@ async fn compiled(compiler: &Compiler, target: &Target) -> Result<Image, String>
         kernel_type: KernelType::Cuda,
         io: None,
         metadata: Some(KernelMetadata {
-            // Any name will do, because a worker looks up its kernels by name.
+            // The metadata must name a kernel, and any of them fits: a worker looks up all its
+            // kernels by name.
             kernel_name: Some("wg_write".to_owned()),
             compiler_options: support::OPTIONS.iter().map(|&o| o.to_owned()).collect(),
             ..KernelMetadata::default()
         }),
     };
-    // The default options compile in the server's turn.
+    // The default owner is the server, for which the compilation is queued.
     let options = CompileOptions::default();
     let artifact = compiler
         .compile(&kernel, target, options)

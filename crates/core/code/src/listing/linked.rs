@@ -1,4 +1,4 @@
-//! Listings with the source line of each instruction.
+//! Finds the source line of each instruction in a listing. The main function is [`linked`].
 
 use std::collections::HashMap;
 
@@ -36,10 +36,11 @@ pub struct LinkedInstructions {
     pub cut: bool,
 }
 
-/// Returns the instructions of all kernels in a listing with their source lines, at most [`MAX_LINKED`].
+/// Returns the instructions of all kernels in a listing, with their source lines. Returns at most
+/// [`MAX_LINKED`] instructions.
 ///
-/// PTX has the lines in `.loc` and the files in `.file`. SASS has both in the comments that `nvdisasm
-/// --print-line-info` writes.
+/// In PTX, `.loc` gives the lines and `.file` gives the files. In SASS, the comments that `nvdisasm
+/// --print-line-info` writes give both.
 pub fn linked(listing: &str, language: CodeLanguage) -> LinkedInstructions {
     let mut found = LinkedInstructions::default();
     match language {
@@ -117,7 +118,7 @@ fn of_sass(listing: &str, found: &mut LinkedInstructions) {
                 return;
             }
         }
-        // The instructions after the last branch are padding up to the end of the memory block.
+        // The `NOP` instructions at the end of a function are padding.
         let is_padding = |one: &LinkedInstruction| one.text == "NOP";
         while found.instructions.len() > end && found.instructions.last().is_some_and(is_padding) {
             found.instructions.pop();

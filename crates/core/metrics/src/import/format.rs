@@ -1,6 +1,6 @@
 //! Formats that are recognised but not supported, each with the command that converts it.
 
-/// Number of bytes at the beginning of a file that are checked to decide whether it is text.
+/// Number of bytes at the beginning of a file that decide whether it is text.
 const HEAD: usize = 4 << 10;
 
 const NSYS_REPORT: (&str, &str) = (
@@ -16,7 +16,7 @@ const NVPROF: (&str, &str) = (
     "profile again with `ncu --csv --page raw --print-units base PROGRAM`",
 );
 
-/// First bytes of formats.
+/// First bytes of a file in each unsupported format, a description of the format, and a remedy.
 const MAGIC: [(&[u8], &str, &str); 9] = [
     (b"SQLite format 3", NSYS_SQLITE.0, NSYS_SQLITE.1),
     (
@@ -32,7 +32,7 @@ const MAGIC: [(&[u8], &str, &str); 9] = [
     ),
     (b"\xfd7zXZ\0", "compressed with xz", "unpack it with `unxz FILE` and import the result"),
     (b"BZh", "compressed with bzip2", "unpack it with `bunzip2 FILE` and import the result"),
-    // Reports of all versions up to 2025 begin with this.
+    // Reports of all versions up to 2025 begin with these bytes.
     (b"NVIDIA Tegra Profiler Report", NSYS_REPORT.0, NSYS_REPORT.1),
     (
         b"version https://git-lfs.github.com/spec/",
@@ -45,7 +45,7 @@ const MAGIC: [(&[u8], &str, &str); 9] = [
 /// File extensions of Nsight Systems' own reports.
 const NSYS_NAMES: [&str; 3] = [".nsys-rep", ".qdrep", ".qdstrm"];
 
-/// Returns whether a file is a report that only Nsight Compute itself can read.
+/// Returns whether a file is a report of Nsight Compute (`.ncu-rep`), which only the tool can read.
 pub fn is_ncu_report(bytes: &[u8]) -> bool {
     bytes.starts_with(b"NVR\0")
 }
@@ -55,7 +55,8 @@ pub fn is_sqlite(bytes: &[u8]) -> bool {
     bytes.starts_with(b"SQLite format 3")
 }
 
-/// Returns what a file is and what helps, if its bytes show a format that is not read.
+/// Returns a description of a file and a remedy, if its bytes or its name show an unsupported
+/// format.
 pub(super) fn of_bytes(bytes: &[u8], name: &str) -> Option<(&'static str, &'static str)> {
     let magic = MAGIC.iter().find(|(magic, ..)| bytes.starts_with(magic));
     if let Some((_, what, help)) = magic {
@@ -81,7 +82,8 @@ pub(super) fn of_bytes(bytes: &[u8], name: &str) -> Option<(&'static str, &'stat
 fn is_binary(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(HEAD)];
     let zeros = head.iter().filter(|byte| **byte == 0).count();
-    // In UTF-16 each Latin letter contains a zero byte, and no other format has as many of them.
+    // In UTF-16, each Latin letter contains a zero byte. A text in UTF-16 is recognised by a byte
+    // order mark, or by at least 40 % of zero bytes.
     let wide = head.starts_with(&[0xff, 0xfe])
         || head.starts_with(&[0xfe, 0xff])
         || zeros * 5 >= head.len() * 2;
@@ -89,8 +91,8 @@ fn is_binary(bytes: &[u8]) -> bool {
     !wide && zeros > 0 || controls * 10 > head.len()
 }
 
-/// If a text is output of a known kind that is not supported, returns a description of it and a
-/// remedy.
+/// Returns a description of a text and a remedy, if the text is output of a known kind that is not
+/// supported.
 pub(super) fn of_text(text: &str) -> Option<(&'static str, &'static str)> {
     let lines = || text.lines().take(20_000);
     let nvprof = |line: &str| {

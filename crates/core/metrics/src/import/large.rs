@@ -1,11 +1,12 @@
-//! Raw pages of Nsight Compute that are too large to keep their rows.
+//! Imports raw pages of Nsight Compute whose rows are too many to be kept in memory.
 
 use super::{ImportError, Imported, above_all, verdict};
 use crate::ncu::{self, NcuCsvError};
 use crate::select::{Selection, select};
 use crate::several::{Folded, LaunchFold};
 
-/// Parses a page launch by launch, and keeps the metrics that the analyses use.
+/// Parses a page launch by launch, and returns the selected metrics. Between launches it keeps only
+/// sums and other small state.
 pub(super) fn ncu_page(text: &str, selection: &Selection) -> Result<Imported, ImportError> {
     let everything = select(&[]);
     let mut fold = LaunchFold::new(&everything);
@@ -38,7 +39,7 @@ mod tests {
     const PAGE: &str =
         include_str!("../../../../../tests/fixtures/profile/ncu/2025.3.1-h200-raw_full_base.csv");
 
-    /// Compares what launch by launch and all at once give.
+    /// Compares the results of both imports of a page: launch by launch, and all launches at once.
     fn same(page: &str) -> (Imported, Imported) {
         let selection = select(&[]);
         let large = ncu_page(page, &selection).unwrap();
@@ -80,8 +81,8 @@ mod tests {
         assert_eq!((bounds(a).len(), bounds(a)), (5, bounds(b)));
     }
 
-    /// Launches of several chips, sizes that contradict their columns, cells without a number, and
-    /// counts that follow from others.
+    /// The page has launches of several chips, sizes that contradict their columns, cells without a
+    /// number, and rates from which counts are derived.
     #[test]
     fn what_is_odd_in_a_large_page_is_read_as_in_a_small_one() {
         let names = [

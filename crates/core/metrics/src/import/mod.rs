@@ -1,5 +1,5 @@
-//! Imports files that were written by NVIDIA's tools. The tool is recognised by the content. The
-//! main type is [`Imported`].
+//! Imports files that NVIDIA's tools wrote. The content of a file identifies the tool. The main
+//! type is [`Imported`].
 
 mod changes;
 mod format;
@@ -29,9 +29,10 @@ use warpgauge_model::Unavailable;
 
 /// Maximum number of notes about percentages above 100.
 const MAX_ABOVE: usize = 20;
-/// Size from which the launches of a page are read one by one, bytes.
+/// Maximum size of a page whose launches are all kept in memory, bytes. Larger raw pages are parsed
+/// launch by launch.
 const LARGE: usize = 8 << 20;
-/// Compute capability of a device for which the file has none.
+/// Compute capability that means "unknown". It is used if the file does not contain the value.
 const UNKNOWN: u32 = 0;
 
 /// Content of a file.
@@ -40,18 +41,18 @@ const UNKNOWN: u32 = 0;
 pub enum Imported {
     /// A page of Nsight Compute.
     Ncu {
-        /// Metrics of its kernels.
+        /// Metrics of the kernels in the page.
         device_metrics: Box<DeviceMetrics>,
-        /// Resource that limits each kernel, the kernels with the longest time first.
+        /// Resource that limits each kernel. The kernels with the longest time come first.
         verdicts: Vec<ImportedVerdict>,
         /// Findings of the tool's own rules.
         rules: Vec<KernelRule>,
         /// Lines that were left out, and caveats.
         notes: Vec<String>,
     },
-    /// Counters of each line of code: a source page of Nsight Compute.
+    /// Counters of each line of code, from a source page of Nsight Compute.
     NcuSource(SourcePage),
-    /// Tables of Nsight Systems.
+    /// Tables or an SQLite export of Nsight Systems.
     Nsys {
         #[serde(flatten)]
         report: NsysReport,
@@ -62,7 +63,7 @@ pub enum Imported {
     Sanitizer(SanitizerLog),
 }
 
-/// A rule's finding with its kernel.
+/// Finding of a rule, with its kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KernelRule {
     pub kernel: String,
@@ -75,7 +76,7 @@ pub struct KernelRule {
 /// Busy and idle time of a device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DeviceTimeline {
-    /// Name in the tool's output.
+    /// Name of the device in the tool's output.
     pub device: String,
     #[serde(flatten)]
     pub timeline: Timeline,
@@ -102,24 +103,24 @@ pub enum ImportError {
          or `nsys stats --format csv FILE`"
     )]
     UnknownContent,
-    /// A file in gzip's format is damaged.
+    /// A gzip file is damaged or truncated.
     #[error("the gzip file cannot be unpacked: {0}; check it with `gunzip --test FILE`")]
     Packed(String),
-    /// A compressed file is too long when it is unpacked.
+    /// The unpacked content of a gzip file is too large.
     #[error("the gzip file is longer than {mib} MiB when it is unpacked; export fewer kernels")]
     TooLongUnpacked { mib: usize },
-    /// The text has the tool's progress, and the values are elsewhere.
+    /// The text contains only progress messages of Nsight Compute. The values are in a report.
     #[error(
         "this is the progress of Nsight Compute, which profiled {kernels} launches and wrote their \
          values to {report}; export it with `ncu --import FILE --csv --page raw --print-units base`"
     )]
     Progress {
-        /// Number of launches.
+        /// Number of launches that were profiled.
         kernels: usize,
-        /// Report that the log mentions.
+        /// Name of the report in the log.
         report: String,
     },
-    /// The tool reported the reason why there are no data.
+    /// The tool reported why there are no data.
     #[error("{} ({})", .0.reason, .0.remedy)]
     Nothing(Unavailable),
     /// A page of Nsight Compute is malformed.
@@ -130,8 +131,8 @@ pub enum ImportError {
     Nsys(#[from] NsysError),
 }
 
-/// Parses a file. Its content identifies the tool; its name may identify the report of Nsight
-/// Systems.
+/// Parses a file. The content identifies the tool. For tables of Nsight Systems, the file's name
+/// may identify the report.
 ///
 /// # Errors
 /// See [`ImportError`].
@@ -147,8 +148,8 @@ pub fn import_bytes(
     import_file(&text, name, selection)
 }
 
-/// Parses the output of one of the tools. Of a page of Nsight Compute, the selected metrics are
-/// returned.
+/// Parses the output of one of the tools. For a page of Nsight Compute, the result contains the
+/// selected metrics.
 ///
 /// # Errors
 /// See [`ImportError`].
@@ -156,7 +157,8 @@ pub fn import(text: &str, selection: &Selection) -> Result<Imported, ImportError
     import_file(text, "", selection)
 }
 
-/// Like [`import`], for a file whose name may identify the report of Nsight Systems.
+/// Parses the content of a file as [`import`] does. For tables of Nsight Systems, the file's name
+/// may identify the report.
 ///
 /// # Errors
 /// See [`ImportError`].
@@ -192,7 +194,8 @@ fn page_of(text: &str, selection: &Selection) -> Result<Imported, ImportError> {
     let is_large = text.len() > LARGE;
     if is_large {
         match large::ncu_page(text, selection) {
-            // A page of another kind, or several pages.
+            // With this error, `large::ncu_page` rejects details pages and texts that contain
+            // several pages.
             Err(ImportError::Ncu(NcuCsvError::TooManyCells { .. })) => {}
             imported => return imported,
         }
@@ -203,7 +206,7 @@ fn page_of(text: &str, selection: &Selection) -> Result<Imported, ImportError> {
     }
 }
 
-/// Returns why a text has no output of the tools.
+/// Returns why a text contains no output of a supported tool.
 fn nothing(text: &str) -> ImportError {
     if let Some((what, help)) = format::of_text(text) {
         return ImportError::OtherFormat { what, help };
@@ -278,7 +281,7 @@ fn above_all(metrics: &DeviceMetrics) -> Vec<String> {
     above.take(MAX_ABOVE).collect()
 }
 
-/// Returns the content of an SQLite export of Nsight Systems, from its rows.
+/// Returns the content of an SQLite export of Nsight Systems. `report` contains its rows.
 pub fn nsys_export(report: NsysReport) -> Imported {
     nsys_tables(report)
 }

@@ -1,4 +1,4 @@
-//! Files that are compressed with gzip.
+//! Unpacks files that are compressed with gzip.
 
 use std::io::{ErrorKind, Read};
 
@@ -6,23 +6,24 @@ use flate2::read::MultiGzDecoder;
 
 use super::ImportError;
 
-/// Bytes by which the room for an unpacked file grows.
+/// Number of bytes by which the buffer for the unpacked content grows.
 const STEP: usize = 8 << 20;
 
-/// Unpacks a file that is compressed with gzip, if it has at most `most` bytes. Other files stay as
-/// they are.
+/// Unpacks a file that is compressed with gzip. Other files are returned unchanged. `most` is the
+/// maximum size of the unpacked content, bytes.
 ///
 /// # Errors
-/// The file is damaged or cut off, or it is longer when unpacked.
+/// The file is damaged or truncated, or its unpacked content is larger than `most`.
 pub fn unpacked(bytes: Vec<u8>, most: usize) -> Result<Vec<u8>, ImportError> {
     if !bytes.starts_with(b"\x1f\x8b") {
         return Ok(bytes);
     }
     let mut unpacked = Vec::new();
-    // One byte more shows that the file is too long.
+    // One byte beyond the limit shows that the content is too large.
     let mut reader = MultiGzDecoder::new(bytes.as_slice()).take(most as u64 + 1);
     loop {
-        // The room grows by steps: twice the length may be far more than the file needs.
+        // The buffer grows by a fixed step. Doubling could reserve far more memory than the content
+        // needs.
         unpacked.reserve_exact(STEP.min(most + 1));
         let before = unpacked.len();
         let step = reader.by_ref().take(STEP as u64).read_to_end(&mut unpacked);

@@ -1,9 +1,9 @@
-//! Derives counts that a page contains only indirectly: as a rate, or because their pipeline was
-//! idle.
+//! Derives metrics that a page contains only indirectly. For example, it contains a rate in place
+//! of a count, or shows that the pipeline of an operation was idle.
 //!
 //! The roofline sections of Nsight Compute collect operations per cycle
-//! (`….sum.per_cycle_elapsed`), from which the count follows by multiplication with the unit's
-//! cycles, as precisely as the page's digits allow.
+//! (`….sum.per_cycle_elapsed`). The count is this rate multiplied by the elapsed cycles of the
+//! unit. Its precision is that of the numbers in the page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -12,8 +12,8 @@ use super::expected::used_names;
 use super::kernel::PASSES;
 use super::places::{self, at};
 
-/// Metrics with the cycles of a unit, by the prefix of the metric's name; the first one in the page
-/// is used.
+/// Metrics that contain the elapsed cycles of a unit, by the prefix of the unit's metrics. The
+/// first of them that has a value is used.
 const CYCLES: [(&str, &[&str]); 5] = [
     ("smsp__", &["smsp__cycles_elapsed.max", "sm__cycles_elapsed.max", "gpc__cycles_elapsed.max"]),
     ("sm__", &["sm__cycles_elapsed.max", "smsp__cycles_elapsed.max", "gpc__cycles_elapsed.max"]),
@@ -26,8 +26,8 @@ const DRAM_BYTES: &str = "dram__bytes.sum";
 const DRAM_PARTS: [&str; 2] = ["dram__bytes_read.sum", "dram__bytes_write.sum"];
 const TIME: &str = "gpu__time_duration.sum";
 
-/// Operations that a pipeline executes: the prefix of their counters, and the metrics of the
-/// pipeline's activity.
+/// Operations that are zero if a pipeline is idle: the prefix of their counters, and the names of
+/// the pipeline's activity metrics without the suffix.
 const IDLE: [(&str, &[&str]); 4] = [
     (
         "sm__ops_path_tensor_src_",
@@ -79,7 +79,7 @@ const PRODUCTS: [(&str, &[&str], &[&str], f64); 6] = [
     ),
 ];
 
-/// Suffixes of the metrics of a pipeline's activity.
+/// Suffixes of the metrics that show whether a pipeline was active.
 const ACTIVITY: [&str; 5] = [
     ".sum",
     ".sum.per_cycle_elapsed",
@@ -88,8 +88,8 @@ const ACTIVITY: [&str; 5] = [
     ".avg.per_cycle_active",
 ];
 
-/// Returns whether an analysis uses the metric: in the catalogue, to derive the catalogue's counts,
-/// or as a property of the launch or the device.
+/// Returns whether an analysis uses the metric. This is the case if the catalogue contains it, if a
+/// metric of the catalogue can be derived from it, or if it describes the launch or the device.
 pub(super) fn is_used(name: &str) -> bool {
     let base = [".per_cycle_elapsed", ".per_second"].iter().find_map(|end| name.strip_suffix(end));
     let is = |name: &str| used_names().any(|used| used == name);
@@ -103,7 +103,8 @@ pub(super) fn is_used(name: &str) -> bool {
         || factors.into_iter().any(|factor| *factor == name)
 }
 
-/// Returns the names of all metrics that analyses use, and of those from which they may follow.
+/// Returns the names of all metrics that analyses use, and of the metrics from which they can be
+/// derived.
 pub(super) fn names() -> BTreeSet<String> {
     let mut names: BTreeSet<String> = used_names().map(str::to_owned).collect();
     for name in used_names().filter(|name| name.ends_with(".sum")) {
@@ -121,7 +122,7 @@ pub(super) fn names() -> BTreeSet<String> {
     names
 }
 
-/// Adds the counts of the catalogue that follow from others. Returns their names.
+/// Adds the metrics of the catalogue that can be derived from others. Returns their names.
 pub(super) fn add(
     values: &mut BTreeMap<String, f64>,
     missing: &mut BTreeMap<String, String>,
@@ -145,7 +146,7 @@ pub(super) fn add(
     added
 }
 
-/// Adds the counts of the catalogue that follow from others, by their places.
+/// Adds the metrics of the catalogue that can be derived from others. `values` is indexed by place.
 pub(super) fn add_to_places(values: &mut [f64]) {
     let put = |values: &mut [f64], place: usize, value: Option<f64>| {
         if let Some(value) = value.filter(|value| value.is_finite()) {
@@ -171,7 +172,7 @@ pub(super) fn add_to_places(values: &mut [f64]) {
     }
 }
 
-/// Marks the places of metrics that may follow from others that may have a value.
+/// Marks the places of metrics that can be derived from metrics whose places are marked.
 pub(super) fn mark(available: &mut [bool]) {
     let Following { counts, products } = &*FOLLOWING;
     for count in counts {
@@ -188,22 +189,22 @@ pub(super) fn mark(available: &mut [bool]) {
     }
 }
 
-/// Places of the metrics that follow from others.
+/// Metrics that can be derived from others, with the places of both.
 struct Following {
     counts: Vec<Count>,
     products: Vec<Product>,
 }
 
-/// A count of the catalogue, with the metrics from which it may follow.
+/// A count of the catalogue, with the metrics from which it can be derived.
 struct Count {
     place: usize,
     per_cycle: usize,
     per_second: usize,
     time: usize,
     cycles: Vec<usize>,
-    /// Parts of which it is the sum.
+    /// Metrics whose sum is the count. Empty if the count is not derived from parts.
     parts: Vec<usize>,
-    /// The activity of its pipeline in all forms.
+    /// Activity metrics of the pipeline, with all suffixes.
     activity: Vec<usize>,
 }
 
@@ -215,7 +216,7 @@ struct Product {
 }
 
 static FOLLOWING: LazyLock<Following> = LazyLock::new(|| {
-    // Every name has a place: `names` has them all.
+    // Every name has a place, because `names` returns all of them.
     let place = |name: &str| places::place(name).unwrap_or_default();
     let all = |names: &[&str]| names.iter().map(|name| place(name)).collect::<Vec<usize>>();
     let count = |name: &'static str| {
@@ -244,14 +245,15 @@ static FOLLOWING: LazyLock<Following> = LazyLock::new(|| {
 });
 
 impl Count {
-    /// Returns the count from a rate and the cycles or the time over which it was taken.
+    /// Returns the count as the sum of its parts. If a part is missing, returns a rate multiplied
+    /// by the elapsed cycles or the time.
     fn by_rate(&self, values: &[f64]) -> Option<f64> {
         let get = |place: &usize| at(values, *place);
         let by_cycle = || {
             let rate = get(&self.per_cycle)?;
             Some(rate * self.cycles.iter().find_map(get)?)
         };
-        // Bytes read and written have more digits than the rate of both.
+        // The page contains more digits of the bytes read and written than of the combined rate.
         if !self.parts.is_empty()
             && let Some(bytes) = self.parts.iter().map(get).sum::<Option<f64>>()
         {
@@ -260,7 +262,7 @@ impl Count {
         by_cycle().or_else(|| Some(get(&self.per_second)? * get(&self.time)?))
     }
 
-    /// Returns zero for operations whose pipeline stood still.
+    /// Returns zero if a metric shows that the pipeline was idle.
     fn idle(&self, values: &[f64]) -> Option<f64> {
         self.activity.iter().any(|place| values[*place] == 0.0).then_some(0.0)
     }

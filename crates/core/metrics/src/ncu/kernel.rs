@@ -1,4 +1,4 @@
-//! One kernel of a report. The main type is [`NcuKernel`].
+//! A profiled launch in a report of Nsight Compute. The main type is [`NcuKernel`].
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,13 +12,14 @@ use crate::text::{Convention, OUT_OF_BOUNDS, Record, Unit, Value, unit, value};
 use crate::types::{Conditions, MetricSource};
 use crate::values::CollectedMetrics;
 
-/// The number of passes as a metric.
+/// Metric that contains the number of passes.
 pub(crate) const PASSES: &str = "profiler__replayer_passes";
 
 pub(super) const BLOCK_SIZE: &str = "launch__block_size";
 pub(super) const GRID_SIZE: &str = "launch__grid_size";
 
-/// Columns that describe the kernel; all others of a raw page are metrics.
+/// Columns that describe the kernel. All other columns of a raw page, except those of NVTX ranges,
+/// contain metrics.
 const DESCRIPTION: [&str; 13] = [
     "ID",
     "Process ID",
@@ -48,9 +49,9 @@ pub struct NcuKernel {
     pub grid: Option<[u32; 3]>,
     /// Compute capability times 10, if known.
     pub capability: Option<u32>,
-    /// The device's ordinal, if known.
+    /// Ordinal of the device, if known.
     pub device: Option<u32>,
-    /// NVTX ranges around the launch, as the tool writes them.
+    /// NVTX ranges that contain the launch, in the tool's format.
     pub ranges: Vec<String>,
     /// NVIDIA's metrics in base units (bytes, s, Hz, %, counts).
     pub values: BTreeMap<String, f64>,
@@ -58,9 +59,9 @@ pub struct NcuKernel {
     pub missing: BTreeMap<String, String>,
     /// Metrics with text values, e.g. `launch__func_cache_config`.
     pub texts: BTreeMap<String, String>,
-    /// Findings of the tool's rules. Only details pages contain them.
+    /// Findings of the rules of Nsight Compute. Only details pages contain them.
     pub rules: Vec<NcuRule>,
-    /// Identity of the launch within the file, if the page contains it.
+    /// Key that identifies the launch within the file. `None` if the page has no process numbers.
     pub(super) launch: Option<String>,
 }
 
@@ -71,11 +72,11 @@ pub(super) enum Put {
     Done,
     /// The value is ambiguous.
     Ambiguous,
-    /// The value does not fit the metric, for this reason.
+    /// The value does not fit the metric. The text is the reason.
     Refused(String),
 }
 
-/// A finding of one of Nsight Compute's rules.
+/// Finding of a rule of Nsight Compute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NcuRule {
     pub section: String,
@@ -152,7 +153,7 @@ impl NcuKernel {
             Ok(scaled) => scaled,
             Err(why) => return self.refuse(name, why),
         };
-        // Sections repeat metrics, and one of them may have a value that another lacks.
+        // Several sections may contain the same metric, and only some of them may have its value.
         self.missing.remove(name);
         self.values.insert(name.to_owned(), scaled);
         Put::Done
@@ -165,7 +166,7 @@ impl NcuKernel {
         Put::Refused(why)
     }
 
-    /// Keeps only what is known of the device.
+    /// Removes all metrics except those that describe the device.
     pub(crate) fn device_alone(mut self) -> Self {
         let of_device =
             |name: &str| name.starts_with("device__attribute_") || name == "launch__sm_count";
@@ -175,15 +176,16 @@ impl NcuKernel {
         self
     }
 
-    /// Returns the sizes of the launch that follow from the columns that describe it.
+    /// Returns the total sizes of the block and the grid, computed from the columns that describe
+    /// the launch.
     fn sizes(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
         let product = |extents: [u32; 3]| extents.iter().map(|&extent| f64::from(extent)).product();
         let sizes = [(BLOCK_SIZE, self.block.map(product)), (GRID_SIZE, self.grid.map(product))];
         sizes.into_iter().filter_map(|(name, size)| Some((name, size?)))
     }
 
-    /// Removes metrics that contradict the columns describing the launch. Returns these metrics and
-    /// the reasons.
+    /// Removes metrics that contradict the columns that describe the launch. Returns these metrics
+    /// and the reasons.
     pub(super) fn contradictions(&mut self) -> Vec<(&'static str, String)> {
         let mut found = Vec::new();
         for (name, product) in self.sizes() {
@@ -243,10 +245,11 @@ impl NcuKernel {
     }
 }
 
-/// Returns why a size contradicts the column that describes the launch; `None` if it does not.
+/// Returns why a size contradicts the column that describes the launch. Returns `None` if they
+/// agree.
 pub(super) fn contradicts(name: &str, value: f64, product: f64) -> Option<String> {
     let column = if name == BLOCK_SIZE { "Block Size" } else { "Grid Size" };
-    // Scaled units have six digits.
+    // Values in scaled units have six significant digits.
     ((value - product).abs() > 1e-5 * product)
         .then(|| format!("its value is {value}, but the column {column} gives {product}"))
 }
@@ -265,7 +268,7 @@ pub(super) fn in_base_units(
         return Err(format!("its unit `{}` is {what}", short(unit_text)));
     }
     let scaled = number * unit.scale;
-    // A value that underflows is not a zero.
+    // A nonzero number that underflows must not be stored as zero.
     if !scaled.is_finite() || (scaled == 0.0 && number != 0.0) {
         return Err(OUT_OF_BOUNDS.to_owned());
     }
@@ -279,7 +282,8 @@ fn short(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-/// Parses `(256, 1, 1)`. Digits may be grouped by any separator except a comma and a space.
+/// Parses extents such as `(256, 1, 1)`. Digits may be grouped by any separator except a comma with
+/// a space after it.
 pub(super) fn extents(text: &str) -> Option<[u32; 3]> {
     let inner = text.trim().strip_prefix('(')?.strip_suffix(')')?;
     let digits = |part: &str| {
@@ -294,7 +298,7 @@ pub(super) fn extents(text: &str) -> Option<[u32; 3]> {
     parts.next().is_none().then_some(extents)
 }
 
-/// Parses `9.0` as 90.
+/// Parses a compute capability, and returns it times 10: `9.0` as 90.
 pub(super) fn capability(text: &str) -> Option<u32> {
     let (major, minor) = text.split_once(['.', ','])?;
     let (major, minor) = (major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?);

@@ -1,5 +1,5 @@
-//! Parses the raw page. The record after the header contains the units, and each record after it
-//! describes a kernel.
+//! Parses raw pages. The first record after the header contains the units. Each further record
+//! describes a launch of a kernel.
 
 use super::csv::{Columns, NcuCsvError};
 use super::expected::{Expected, expected};
@@ -9,7 +9,7 @@ use crate::text::{Cell, Convention, Notes, Record};
 const CUT_OFF: &str = "its row ends before this column";
 const MAYBE_CUT: &str = "its row ends here, and digits may be cut off";
 
-/// The column of a metric.
+/// Column of a metric.
 pub(super) struct Metric<'a> {
     index: usize,
     name: &'a str,
@@ -28,7 +28,7 @@ pub(super) fn kernels(
     rows.iter().map(|row| kernel(columns, &metrics, row, convention, notes)).collect()
 }
 
-/// Returns the columns of metrics whose names are wanted.
+/// Returns the columns that contain metrics, if `wanted` accepts the metric's name.
 pub(super) fn metrics<'a>(
     columns: &'a Columns<'_>,
     units: &'a Record<'_>,
@@ -44,7 +44,7 @@ pub(super) fn metrics<'a>(
         .collect()
 }
 
-/// Returns the cells that may show the locale.
+/// Returns the cells from which the number format of the locale is determined.
 fn cells<'a>(
     columns: &'a Columns<'_>,
     metrics: &'a [Metric<'a>],
@@ -73,7 +73,8 @@ pub(super) fn kernel(
     let mut tell = |metric: &str, why: &str| {
         notes.add(format!("line {line}, {metric}"), format!("{why}; it has no value"));
     };
-    // A quoted field of a complete record is complete.
+    // The last field of a row is complete if its closing quote exists, or if the row has all
+    // columns.
     let quoted = row.text.ends_with('"') || row.fields.len() >= columns.names.len();
     for metric in metrics {
         let Metric { index, name, unit, expected } = *metric;

@@ -3,10 +3,10 @@
 
 use crate::text::Record;
 
-/// Most columns of a table.
+/// Maximum number of columns of a table.
 const MAX_COLUMNS: usize = 64;
 
-/// Kind of a table, known by its columns.
+/// Kind of a table. Its columns determine it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Table {
     /// Times of kernels, by name.
@@ -49,7 +49,7 @@ impl Quantity {
     }
 }
 
-/// A column: its meaning, and the factor of its values.
+/// Column of a table: its meaning, and the factor of its values.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Column {
     /// Name without unit, in lower case: `avg`, `corrid`.
@@ -60,8 +60,8 @@ pub(super) struct Column {
 }
 
 impl Column {
-    /// Sets the unit to that of the table's title, unless the column has its own or is not a
-    /// quantity.
+    /// Sets the unit to the unit in the table's title, unless the header has a unit for this column
+    /// or the column contains no times or sizes.
     pub(super) fn take_unit(&mut self, unit: (f64, Quantity)) {
         let has = ["total", "avg", "med", "min", "max", "stddev"].contains(&self.name.as_str());
         if has && self.unit.is_none() {
@@ -70,7 +70,7 @@ impl Column {
     }
 }
 
-/// Names of columns in several versions, each with the name used here.
+/// Names of columns in several versions, each with the name that this module uses.
 const SYNONYMS: [(&str, &str); 9] = [
     ("time(%)", "time (%)"),
     ("average", "avg"),
@@ -117,10 +117,11 @@ const UNITS: [(&str, f64, Quantity); 30] = [
     ("bytes/s", 1.0, Quantity::BytesPerSecond),
 ];
 
-/// Columns of time summaries. A table with another column is not a summary.
+/// Columns that all summaries may have. A table with further columns is a summary only if they
+/// belong to its kind.
 const SUMMARY: [&str; 7] = ["time (%)", "total", "avg", "med", "min", "max", "stddev"];
 
-/// Returns the columns of a header and the kind of its table. Returns `None` for anything else.
+/// Returns the columns of a header and the kind of its table. Returns `None` for any other record.
 pub(super) fn header(record: &Record<'_>) -> Option<(Table, Vec<Column>)> {
     if record.broken || !(4..=MAX_COLUMNS).contains(&record.fields.len()) {
         return None;
@@ -222,7 +223,8 @@ mod tests {
         assert_eq!(of("Avg (furlong)"), ("avg".to_owned(), None));
     }
 
-    /// These are headers of reports of several versions: some with GPU activity, some without.
+    /// The headers are from reports of several versions. Some of the reports are about activities
+    /// of a GPU.
     #[test]
     fn tables_are_told_by_all_their_columns() {
         let times = "Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns)";
@@ -241,8 +243,8 @@ mod tests {
             ("Time (%),Total Time (ns),Num Calls,~,Name", Table::Api),
             ("Time (%),Total Time (ns),Instances,~,Category,Operation", Table::ByCategory),
             ("Start (ns),Duration (ns),Name,Result,CorrID,Pid,Tid,T-Pri,Thread Name", Table::Other),
-            // These are OpenACC and OpenMP; MPI; NVTX, Direct3D, OpenGL and Vulkan; and single MPI
-            // calls.
+            // These headers are from reports about OpenACC and OpenMP; MPI; NVTX, Direct3D, OpenGL
+            // and Vulkan; and single calls of MPI.
             ("Time (%),Total Time (ns),Count,~,Name", Table::Other),
             ("Time (%),Total Time (ns),Instances,~,Source,Name", Table::Other),
             ("Time (%),Total Time (ns),Instances,~,Range", Table::Other),

@@ -1,7 +1,8 @@
-//! Rows of an SQLite export, as its tables have them: kernels, copies, calls, ranges. The main type
-//! is [`NsysExport`].
+//! Converts the rows of an SQLite export (kernels, copies, calls and ranges) to tables. The main
+//! type is [`NsysExport`].
 //!
-//! Names follow those of the reports of `nsys stats`, so that an export and its tables compare.
+//! Names follow those in the reports of `nsys stats`, so that an export can be compared with such
+//! reports.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +10,11 @@ use super::report::{MAX_ROWS, NsysReport};
 use super::rows::{NsysRow, TraceRow};
 use super::trace::Trace;
 
-/// Most names of a table.
+/// Maximum number of names in a table.
 const MAX_NAMES: usize = 100_000;
-/// Most bytes of the names of a table.
+/// Maximum size of all names in a table, bytes.
 const MAX_BYTES: usize = 16 << 20;
-/// Seconds of a nanosecond.
+/// Length of a nanosecond, seconds.
 const NS: f64 = 1e-9;
 
 /// Activity of the GPU in an export. Times are nanoseconds since the beginning of the session.
@@ -25,27 +26,28 @@ pub struct ExportedActivity<'a> {
     pub end: i64,
     pub correlation: Option<u64>,
     pub stream: Option<u64>,
-    /// Blocks, threads per block, and registers per thread of a kernel.
+    /// Number of blocks in x, y and z. Only kernels have `grid`, `block` (threads per block) and
+    /// `registers` (per thread).
     pub grid: Option<[u32; 3]>,
     pub block: Option<[u32; 3]>,
     pub registers: Option<u32>,
-    /// Bytes that are copied or filled.
+    /// Number of bytes that are copied or filled.
     pub bytes: Option<u64>,
 }
 
-/// Reasons why a row of an export is not taken.
+/// Reasons why a row of an export is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ExportError {
     #[error("it has more than {MAX_ROWS} rows")]
     TooManyRows,
     #[error("it has more than {MAX_NAMES} names, or more than {} MiB of them", MAX_BYTES >> 20)]
     TooManyNames,
-    /// The end precedes the start, or both are too far apart to be times.
+    /// The end precedes the start, or their difference does not fit in 64 bits.
     #[error("a row ends before it starts")]
     Backwards,
 }
 
-/// Rows so far.
+/// Collects the rows of an export.
 #[derive(Debug)]
 pub struct NsysExport {
     kernels: Table,
@@ -57,7 +59,7 @@ pub struct NsysExport {
     rows: usize,
 }
 
-/// Amounts by name: nanoseconds or bytes.
+/// Amounts of all rows by name: durations in nanoseconds, or sizes in bytes.
 #[derive(Debug, Default)]
 struct Table {
     rows: BTreeMap<String, Vec<u64>>,
@@ -72,7 +74,7 @@ impl Default for NsysExport {
             memory_size: Table::default(),
             api: Table::default(),
             ranges: Table::default(),
-            // Kernels and copies stand in tables of their own.
+            // Kernels and copies are in separate tables, so activities are not sorted by start.
             trace: Trace::unsorted(),
             rows: 0,
         }
@@ -80,7 +82,7 @@ impl Default for NsysExport {
 }
 
 impl NsysExport {
-    /// Adds a kernel, a copy or a filling.
+    /// Adds a kernel, a copy or a fill.
     ///
     /// # Errors
     /// See [`ExportError`].
@@ -122,7 +124,7 @@ impl NsysExport {
         self.api.add(plain_call(name), duration)
     }
 
-    /// Adds a range that the program marks (NVTX).
+    /// Adds an NVTX range, which the program marks.
     ///
     /// # Errors
     /// See [`ExportError`].
@@ -144,7 +146,7 @@ impl NsysExport {
         self.rows == 0
     }
 
-    /// Returns the tables, those that took longest first, with these notes.
+    /// Returns the tables, each sorted by total in descending order. The report contains `notes`.
     pub fn finish(mut self, mut notes: Vec<String>) -> NsysReport {
         notes.extend(self.trace.devices());
         NsysReport {
@@ -163,7 +165,8 @@ impl NsysExport {
     }
 }
 
-/// Returns a function without the version of its interface: `cudaMalloc_v3020`.
+/// Returns the name of a function without the version of its interface: `cudaMalloc` for
+/// `cudaMalloc_v3020`.
 fn plain_call(name: &str) -> &str {
     match name.rsplit_once("_v") {
         Some((plain, version))

@@ -1,4 +1,5 @@
-//! Rows of the tables. The main types are [`NsysRow`], [`NsysEvent`] and [`NsysLaunch`].
+//! Rows of the tables of Nsight Systems. The main types are [`NsysRow`], [`NsysEvent`] and
+//! [`NsysLaunch`].
 
 use std::borrow::Cow;
 
@@ -9,7 +10,7 @@ use super::report::NsysError;
 use super::trace::SharedName;
 use crate::text::Record;
 
-/// A row of a summary: all kernels, copies or calls with the same name.
+/// Row of a summary: all kernels, copies or calls with the same name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NsysRow {
     /// Name of the kernel, operation or function.
@@ -31,24 +32,24 @@ pub struct NsysRow {
     pub block: Option<[u32; 3]>,
 }
 
-/// An activity of the GPU: a kernel, a copy or a fill.
+/// Activity of the GPU: a kernel, a copy or a fill.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NsysEvent {
-    /// Kernel or operation.
+    /// Name of the kernel or operation.
     pub name: SharedName,
-    /// Start, seconds from the beginning of the trace.
+    /// Start, seconds after the time origin of the trace. It may be negative.
     pub start: f64,
     /// Duration of the activity, seconds.
     pub duration: f64,
-    /// Number that the activity has in common with the call that caused it.
+    /// Correlation id, which the activity shares with the API call that caused it.
     pub correlation: Option<u64>,
     /// Number of blocks. Only for kernels.
     pub grid: Option<[u32; 3]>,
-    /// Threads per block. Only for kernels.
+    /// Number of threads per block. Only for kernels.
     pub block: Option<[u32; 3]>,
-    /// Registers per thread. Only for kernels.
+    /// Number of registers per thread. Only for kernels.
     pub registers: Option<u32>,
-    /// Bytes copied or filled, which the tool rounds to multiples of 1,000.
+    /// Number of bytes that are copied or filled. `nsys stats` rounds it to a multiple of 1,000.
     pub bytes: Option<f64>,
     /// Throughput of the copy or fill, bytes per second.
     pub throughput: Option<f64>,
@@ -57,7 +58,7 @@ pub struct NsysEvent {
     pub stream: Option<u64>,
 }
 
-/// A row of a trace, before its names are kept.
+/// Row of a trace. It borrows its names from the input.
 #[derive(Debug)]
 pub(super) struct TraceRow<'a> {
     pub(super) name: Cow<'a, str>,
@@ -91,11 +92,11 @@ impl TraceRow<'_> {
     }
 }
 
-/// Launches of one kernel by one function of the API; means in seconds.
+/// Launches of one kernel by one function of the API. Times are means in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NsysLaunch {
     pub kernel: String,
-    /// Function that launched the kernel.
+    /// API function that launched the kernel.
     pub api: String,
     pub count: u64,
     /// Time from the start of the call to the kernel's end.
@@ -133,7 +134,7 @@ impl Fields<'_> {
     }
 
     /// Returns a number in base units. Returns `None` if the column or its value is absent. `unit`
-    /// is used for columns without a unit.
+    /// is used if the column has no unit.
     fn scaled(
         &self,
         name: &str,
@@ -157,7 +158,7 @@ impl Fields<'_> {
         }
         let nothing = !cell.contains(|c: char| ('1'..='9').contains(&c));
         let number = match ungrouped(cell).parse::<f64>().map(|number| number * scale) {
-            // A value that underflows is not a zero.
+            // A nonzero number that underflows must not become zero.
             Ok(number) if number.is_finite() && (number != 0.0 || nothing) => number,
             _ => return Err(self.bad(name, cell)),
         };
@@ -188,14 +189,15 @@ impl Fields<'_> {
         ungrouped(cell).parse().map(Some).map_err(|_| self.bad(name, cell))
     }
 
-    /// Returns a summary row; `name` and `count` are the names of these columns in its table.
+    /// Returns a row of a summary. `name` and `count` are the columns that contain the name and the
+    /// number of occurrences.
     pub(super) fn row(
         &self,
         name: &str,
         count: &str,
         quantity: Quantity,
     ) -> Result<NsysRow, NsysError> {
-        // In versions of 2020, only the total has a unit.
+        // In versions of 2020, only the column of totals has a unit.
         let total = self.columns.iter().find(|column| column.name == "total");
         let unit = total.and_then(|column| column.unit);
         Ok(NsysRow {
@@ -263,7 +265,7 @@ pub(super) fn ungrouped(cell: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the new name of an operation.
+/// Returns the current name of an operation. Old versions shorten the names of copies.
 fn operation(name: &str) -> Cow<'_, str> {
     const OLD: [(&str, &str); 5] = [
         ("HtoD]", "Host-to-Device]"),

@@ -1,5 +1,5 @@
-//! Metrics of launches that are read one by one, because they would not fit into memory together.
-//! The main type is [`LaunchFold`].
+//! Combines the metrics of launches that are read one by one, because they do not fit into memory
+//! together. The main type is [`LaunchFold`].
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,29 +14,30 @@ use crate::select::Selection;
 use crate::types::{Conditions, DeviceMetrics, KernelMetrics, MetricSource};
 use crate::values::CollectedMetrics;
 
-/// Most kernels of different names that are kept apart.
+/// Maximum number of kernels whose launches are combined separately.
 const MAX_NAMES: usize = 500;
-/// Most chips whose plans are kept.
+/// Maximum number of chips whose plans are kept.
 const MAX_CHIPS: usize = 16;
 
-/// Launches so far, by kernel and together.
+/// Combines launches, by kernel and for all kernels together.
 pub(crate) struct LaunchFold<'s> {
     selection: &'s Selection,
     by_name: BTreeMap<String, Group>,
     all: Option<Group>,
     plans: BTreeMap<u32, Rc<Plan>>,
-    /// Values of the metrics of the launch that is added.
+    /// Values of the selected metrics for the launch that is being added.
     found: Vec<Option<f64>>,
-    /// Launches of further kernels.
+    /// Number of launches whose kernels are beyond [`MAX_NAMES`].
     others: u64,
 }
 
-/// What launches come to.
+/// Result of combining all launches.
 pub(crate) struct Folded {
     pub(crate) metrics: DeviceMetrics,
-    /// Of each kernel, the device of its first launch.
+    /// For each kernel in `metrics.kernels`, the properties of the device of its first launch.
     pub(crate) kernels: Vec<NcuKernel>,
-    /// Launches of kernels that are not in `metrics.kernels`, and only in the whole.
+    /// Number of launches whose kernels are not in `metrics.kernels` because there are more than
+    /// [`MAX_NAMES`]. They are included in the combined metrics.
     pub(crate) others: u64,
 }
 
@@ -50,7 +51,7 @@ struct Group {
     metrics: Vec<State>,
 }
 
-/// State of one metric over the launches that were added.
+/// State of one metric over the launches that have been added.
 #[derive(Clone, Default)]
 struct State {
     /// The first reason why a launch has no value, with the beginning of its kernel's name.
@@ -58,14 +59,14 @@ struct State {
     first: Option<f64>,
     same: bool,
     sum: f64,
-    /// Sum over the launches of value times time.
+    /// Sum of value times duration over the launches.
     weighted: f64,
-    /// Dividend and divisor of each quotient of counts; `None` if a launch lacks a count.
+    /// Dividend and divisor of each quotient of counts. `None` if a launch lacks one of the counts.
     quotients: Vec<Option<(f64, f64)>>,
 }
 
 impl<'s> LaunchFold<'s> {
-    /// Begins with no launch.
+    /// Creates a state without launches.
     pub(crate) fn new(selection: &'s Selection) -> Self {
         Self {
             selection,
@@ -80,7 +81,7 @@ impl<'s> LaunchFold<'s> {
     /// Adds a launch.
     ///
     /// # Errors
-    /// The launch cannot be read.
+    /// The row of the launch is invalid.
     pub(crate) fn add(&mut self, one: &PlacedLaunch<'_>) -> Result<(), NcuCsvError> {
         let plan = self.plan(one);
         self.found.clear();
@@ -88,8 +89,8 @@ impl<'s> LaunchFold<'s> {
         let known = self.by_name.contains_key(one.kernel);
         let room = known || self.by_name.len() < MAX_NAMES;
         self.others += u64::from(!room);
-        // Reasons and the head of a group need the launch as it stands in the page, which takes
-        // far longer than its values.
+        // A reason and a new group need the launch with all cells of its row. Parsing these takes
+        // far longer than parsing the values.
         let lacks = |group: Option<&Group>| match group {
             Some(group) => self
                 .found
@@ -130,7 +131,8 @@ impl<'s> LaunchFold<'s> {
         plan
     }
 
-    /// Returns the metrics, as [`super::several_metrics`] does; `None` without launches.
+    /// Returns the combined metrics, as [`super::several_metrics`] does. Returns `None` if there
+    /// are no launches.
     pub(crate) fn finish(self) -> Option<Folded> {
         let selection = self.selection;
         let all = self.all?;
@@ -161,11 +163,11 @@ impl<'s> LaunchFold<'s> {
     }
 }
 
-/// A launch as it stands in the page.
+/// Launch with all cells of its row.
 struct Whole {
     collected: CollectedMetrics,
     kernel: NcuKernel,
-    /// Beginning of the kernel's name.
+    /// Beginning of the kernel's name, for reasons.
     short: Rc<str>,
 }
 
@@ -179,7 +181,7 @@ impl Whole {
     }
 
     fn group(&self, capability: u32, metrics: usize) -> Group {
-        // The values themselves are in the states.
+        // The states contain the values.
         let first = CollectedMetrics {
             source: self.collected.source,
             tool: self.collected.tool.clone(),
@@ -200,7 +202,7 @@ impl Whole {
     }
 }
 
-/// A launch that is added.
+/// Launch that is being added.
 struct Added<'a> {
     one: &'a PlacedLaunch<'a>,
     plan: &'a Plan,
@@ -224,7 +226,7 @@ impl Group {
         for (index, (state, metric)) in metrics.enumerate() {
             match same_chip {
                 true => state.add_quotients(metric, values, begins),
-                // Another chip has other counts.
+                // Counts of different chips cannot be added.
                 false => state.quotients.clear(),
             }
             match added.found[index] {

@@ -1,9 +1,9 @@
 //! Computes the metrics of several kernels, for each kernel and combined.
 //!
 //! Counts, bytes and times are added. Quotients of counts are computed from the added counts.
-//! Percentages, rates and averages are weighted by the kernels' times, and never added. A property
-//! of the launch is kept only if it is equal for all. If one kernel has no value, there is no
-//! combined value, because a partial sum could be mistaken for the total.
+//! Percentages, rates and averages are never added; they are weighted by the kernels' times. A
+//! property of the launch is kept only if it is equal for all launches. If one launch has no value,
+//! there is no combined value, because a partial sum could be mistaken for the total.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,17 +19,18 @@ pub(crate) use fold::{Folded, LaunchFold};
 mod fold;
 mod places;
 
-/// Maximum number of kernels that are listed individually. They are those with the longest time.
+/// Maximum number of kernels that are listed individually. The kernels with the longest time are
+/// chosen.
 pub const MAX_KERNELS: usize = 200;
 
-/// Most characters of a kernel's name in a reason.
+/// Maximum length of a kernel's name in a reason, characters.
 const MAX_NAME: usize = 80;
 
 const DURATION: &str = "gpu__time_duration.sum";
 const WEIGHTED: &str = "mean over the kernels, weighted by their time";
 const DIFFERS: &str = "it differs between the kernels: see the value of each";
 
-/// A profiled launch of a kernel.
+/// Profiled launch of a kernel.
 #[derive(Debug, Clone, Copy)]
 pub struct ProfiledLaunch<'a> {
     /// Output of the tool for this launch.
@@ -40,8 +41,8 @@ pub struct ProfiledLaunch<'a> {
     pub launch: Option<&'a DeviceLaunch<'a>>,
 }
 
-/// Returns the selected metrics of some launches: combined, and for each kernel if there are
-/// several launches. Returns `None` if there are no launches.
+/// Returns the selected metrics of some launches. If there are several launches, the result
+/// contains the combined metrics and those of each kernel. Returns `None` if there are no launches.
 pub fn several_metrics(all: &[ProfiledLaunch<'_>], selection: &Selection) -> Option<DeviceMetrics> {
     let first = all.first()?;
     let mut metrics = together(all, selection, first.collected);
@@ -87,7 +88,7 @@ fn together(
 ) -> DeviceMetrics {
     let mut header: Report = report(first);
     if let Some(conditions) = &mut header.conditions {
-        // Kernels may differ in their number of passes.
+        // Launches may differ in their number of passes.
         if all.iter().any(|one| one.collected.conditions.passes != first.conditions.passes) {
             conditions.passes = None;
         }
@@ -113,7 +114,8 @@ enum Rule {
 
 fn rule(info: &MetricInfo) -> Rule {
     match info.unit {
-        // These are resources of a block or a thread, and the limits that follow from them.
+        // The metrics of this group are resources of a block or a thread, and the limits that
+        // follow from them.
         _ if info.group == MetricGroup::Occupancy => Rule::Same,
         MetricUnit::OperationsPerCycle | MetricUnit::BytesPerCycle => Rule::Same,
         MetricUnit::Registers | MetricUnit::Blocks | MetricUnit::Waves => Rule::Same,
@@ -173,7 +175,8 @@ fn needs_time() -> Cow<'static, str> {
     format!("a mean over several kernels needs the time of each, and {DURATION} is missing").into()
 }
 
-/// Returns the beginning of a kernel's name for a reason: names of templates can be very long.
+/// Returns the beginning of a kernel's name for a reason, because names of templates can be very
+/// long.
 fn short(kernel: &str) -> Cow<'_, str> {
     match kernel.char_indices().nth(MAX_NAME) {
         Some((end, _)) => format!("{}…", &kernel[..end]).into(),
@@ -181,8 +184,8 @@ fn short(kernel: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns a quotient of counts from the sums of both. `None` for any other metric, or if a count
-/// is missing.
+/// Returns a quotient of counts, computed from the sum of each count over all launches. Returns
+/// `None` for any other metric, if a count is missing, or if the launches are from different chips.
 fn from_sums(all: &[ProfiledLaunch<'_>], info: &'static MetricInfo) -> Option<Found> {
     let capability = all.first()?.capability;
     if all.iter().any(|one| one.capability != capability) {

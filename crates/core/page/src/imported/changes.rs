@@ -1,4 +1,4 @@
-//! The page of what changed between two reports.
+//! Creates the page of the changes between two reports.
 
 use maud::{Markup, html};
 use warpgauge_metrics::import::{Changes, KernelChange};
@@ -8,10 +8,11 @@ use crate::evaluation::metrics::with_unit;
 use crate::parts::{self, Section, Tone};
 use crate::text;
 
-/// Most kernels in the table, and most whose metrics are shown.
+/// Maximum number of kernels in the table, and of kernels whose metrics are shown.
 const MAX_ROWS: usize = 200;
 const MAX_DESCRIBED: usize = 20;
-/// Ratio of times from which a kernel counts as slower, and below whose inverse as faster.
+/// Ratio of the times after and before above which a kernel is called slower. Below its inverse,
+/// the kernel is called faster.
 const CHANGED: f64 = 1.02;
 
 pub(super) fn page(changes: &Changes, before: &str) -> Markup {

@@ -1,4 +1,4 @@
-//! The page of a report of Nsight Compute.
+//! Creates the page of a report of Nsight Compute.
 
 use maud::{Markup, html};
 use warpgauge_metrics::import::{ImportedVerdict, KernelRule};
@@ -9,10 +9,10 @@ use crate::evaluation::metrics::{advice_list, groups, with_unit};
 use crate::parts::{self, Scope, Section, Tone};
 use crate::text;
 
-/// Most kernels in the table, and most that are described.
+/// Maximum number of kernels in the table, and of kernels that are described.
 const MAX_ROWS: usize = 200;
 const MAX_DESCRIBED: usize = 20;
-/// Most rules of the tool of one kernel.
+/// Maximum number of findings of the tool's rules that are shown for one kernel.
 const MAX_RULES: usize = 30;
 
 pub(super) fn page(
@@ -62,7 +62,7 @@ fn headline(metrics: &DeviceMetrics, verdicts: &[ImportedVerdict]) -> Markup {
     }
 }
 
-/// The kernels by their total time.
+/// Shows the kernels with their total times. Returns nothing for a single kernel.
 fn table(verdicts: &[ImportedVerdict]) -> Markup {
     if verdicts.len() < 2 {
         return html! {};

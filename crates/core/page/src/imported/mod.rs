@@ -1,5 +1,5 @@
-//! Pages of imported files of NVIDIA's tools: kernels with their verdicts, timelines, findings, and what changed
-//! between two of them.
+//! Creates pages of files that NVIDIA's tools wrote: kernels with their verdicts, timelines,
+//! findings, and the changes between two reports.
 
 mod changes;
 mod kernels;
@@ -12,10 +12,10 @@ use crate::document::Content;
 use crate::parts::{self, Section, Tone};
 use crate::text;
 
-/// Most notes of a file.
+/// Maximum number of notes that are shown.
 const MAX_NOTES: usize = 50;
 
-/// The page of a file with this name.
+/// Creates the page of a file with this name.
 pub(crate) fn content(imported: &Imported, file: &str) -> Content {
     let main = match imported {
         Imported::Ncu { device_metrics, verdicts, rules, notes } => {
@@ -28,7 +28,7 @@ pub(crate) fn content(imported: &Imported, file: &str) -> Content {
     of_file(file, main)
 }
 
-/// The page of what changed from one file to another.
+/// Creates the page of the changes from the file `before` to the file `after`.
 pub(crate) fn changed(changes: &Changes, before: &str, after: &str) -> Content {
     of_file(after, changes::page(changes, before))
 }
@@ -42,12 +42,12 @@ fn of_file(file: &str, main: Markup) -> Content {
     }
 }
 
-/// The opening of the page.
+/// Creates the beginning of the page.
 fn opening(tone: Tone, word: &str, heading: Markup, sentences: &[Markup]) -> Markup {
     parts::verdict(tone, word, heading, sentences)
 }
 
-/// What a file lacks, and caveats.
+/// Shows the notes of a file: missing data, and caveats.
 fn notes(notes: &[String]) -> Markup {
     html! {
         @if !notes.is_empty() {
@@ -61,7 +61,7 @@ fn notes(notes: &[String]) -> Markup {
     }
 }
 
-/// A time given in seconds, if it is known.
+/// Formats a time that is given in seconds. An unknown time is `?`.
 fn seconds(value: Option<f64>) -> String {
     value.map_or_else(|| "?".to_owned(), |value| text::time(value * 1e3))
 }

@@ -36,7 +36,7 @@ fn a_report_of_nsight_compute_shows_what_limits_each_kernel() {
         roofline.is_some_and(|one| one.points.iter().any(|point| point.rate.is_some()))
     });
     assert_eq!((drawings, rated.count()), (4, 4), "a roofline of each kernel with operations");
-    // The rules of the tool are in its details page.
+    // The details page contains the findings of the tool's rules.
     let details = self::page(fixture!("ncu/2025.3.1-h200-details_full.csv"));
     assert!(details.text.contains("Rules of the tool"));
 }
@@ -68,7 +68,7 @@ fn what_changed_is_a_page() {
     assert!(page.text.contains("dram_bytes") && page.text.contains("100"));
 }
 
-/// Names of kernels, devices and files are text.
+/// Names of kernels, devices and files are shown as text.
 #[test]
 fn names_cannot_be_markup() {
     let name = HOSTILE.replace('"', "\"\"");

@@ -1,4 +1,5 @@
-//! Pages of Nsight Systems, of compute-sanitizer, and of source pages.
+//! Creates the pages of Nsight Systems, of compute-sanitizer, and of source pages of Nsight
+//! Compute.
 
 use maud::{Markup, html};
 use warpgauge_metrics::import::DeviceTimeline;
@@ -11,11 +12,11 @@ use crate::evaluation::metrics::with_unit;
 use crate::parts::{self, Figure, Section, Tone, Value};
 use crate::text;
 
-/// Most rows of a table, most kernels of a source page, and most findings.
+/// Maximum number of rows of a table, of kernels of a source page, and of findings.
 const MAX_ROWS: usize = 100;
 const MAX_SOURCES: usize = 20;
 const MAX_FINDINGS: usize = 100;
-/// Most devices with figures.
+/// Maximum number of devices whose busy time is shown.
 const MAX_DEVICES: usize = 4;
 
 pub(super) fn timeline(report: &NsysReport, timelines: &[DeviceTimeline]) -> Markup {
@@ -48,7 +49,7 @@ pub(super) fn timeline(report: &NsysReport, timelines: &[DeviceTimeline]) -> Mar
     }
 }
 
-/// Busy time of the first devices.
+/// Returns a figure with the busy time for each of the first [`MAX_DEVICES`] devices.
 fn busy(timelines: &[DeviceTimeline]) -> Vec<Figure> {
     let figure = |device: &DeviceTimeline| {
         let time = &device.timeline;
@@ -196,7 +197,7 @@ pub(super) fn source(page: &SourcePage) -> Markup {
     }
 }
 
-/// The lines of a kernel with most samples.
+/// Shows the lines of a kernel that have the most samples.
 fn lines_of(index: usize, kernel: &SourcePageKernel) -> Markup {
     let samples = |line: &SourceLine| {
         let found = line.counters.iter().find(|(name, _)| name.contains("Sampl"));

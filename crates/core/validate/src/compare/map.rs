@@ -1,4 +1,4 @@
-//! Map of the mismatches over a whole tensor, of a bounded size.
+//! Counts mismatches by their position in a tensor, in a map of limited size.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,19 +6,20 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of rows, and of columns, of a map.
 const MAX_SIDE: u64 = 32;
 
-/// Numbers of mismatches by their place in an output. The output is divided as a matrix: the last dimension gives
-/// the columns, and all dimensions before it together give the rows.
+/// Number of mismatches in each part of an output. The output is regarded as a matrix: the last
+/// dimension gives the columns, and all dimensions before it together give the rows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MismatchMap {
     /// Number of rows and of columns of the matrix.
     pub matrix: [u64; 2],
-    /// Number of mismatches in each cell, by row and then by column; at most 32 × 32 cells. Element `(i, j)` of a
-    /// matrix of `m` × `n` elements is in cell `(⌊i·rows/m⌋, ⌊j·columns/n⌋)`.
+    /// Number of mismatches in each cell, by row and then by column; at most 32 × 32 cells. Element
+    /// `(i, j)` of a matrix of `m` × `n` elements is in cell `(⌊i·rows/m⌋, ⌊j·columns/n⌋)`.
     pub counts: Vec<Vec<u64>>,
 }
 
 impl MismatchMap {
-    /// Creates an empty map. Returns `None` if the shape has no elements, or too many for 64-bit indices.
+    /// Creates an empty map. Returns `None` if the shape has no elements, or too many for 64-bit
+    /// indices.
     fn new(shape: &[u64]) -> Option<Self> {
         let (columns, before) = shape.split_last()?;
         let rows = before.iter().try_fold(1u64, |product, side| product.checked_mul(*side))?;
@@ -59,7 +60,7 @@ impl MismatchMap {
     }
 }
 
-/// Map of a tensor, or of a part of it, that is allocated by the first mismatch.
+/// Map of a tensor, or of a part of it. The first mismatch allocates it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LazyMap(Option<MismatchMap>);
 
@@ -83,7 +84,7 @@ impl LazyMap {
         }
     }
 
-    /// Returns the map if it counts more than `listed` mismatches.
+    /// Returns the map if it contains more than `listed` mismatches.
     pub(super) fn beyond(self, listed: usize) -> Option<MismatchMap> {
         let count = |map: &MismatchMap| map.counts.iter().flatten().sum::<u64>();
         self.0.filter(|map| count(map) > listed as u64)
@@ -111,7 +112,7 @@ mod tests {
             small,
             MismatchMap { matrix: [2, 3], counts: vec![vec![0, 1, 0], vec![0, 0, 1]] }
         );
-        // The leading dimensions are rows one below the other.
+        // The rows of all leading dimensions follow each other.
         let batch = map(&[2, 64, 100], |offset| offset >= 6400);
         assert_eq!((batch.matrix, batch.counts.len(), batch.counts[0].len()), ([128, 100], 32, 32));
         for (row, counts) in batch.counts.iter().enumerate() {

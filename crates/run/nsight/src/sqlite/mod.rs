@@ -1,9 +1,10 @@
 //! Reads SQLite exports of Nsight Systems. The main function is [`read_export`].
 //!
-//! The file comes from elsewhere, and a database can contain code: views, triggers, expressions,
-//! virtual tables. Only plain tables are read, each by one statement without functions. The
-//! database is opened read-only and immutable, extensions are not loaded, the schema is not
-//! trusted, and length, rows and time are bounded.
+//! The file may be from an untrusted source, and a database can contain code: views, triggers,
+//! expressions and virtual tables. The reader uses only plain tables, and reads each with one
+//! statement that calls no functions. The database is opened read-only and immutable, extensions
+//! are not loaded, and the schema is not trusted. Length of texts, number of rows and time are
+//! limited.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -17,19 +18,20 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 use warpgauge_metrics::nsys::{ExportError, ExportedActivity, NsysExport, NsysReport};
 
-/// Longest text or record, bytes.
+/// Maximum length of a text or a record, bytes.
 const MAX_LENGTH: i32 = 1 << 20;
-/// Most names that are kept from the table of texts, and their bytes.
+/// Maximum number of names that are kept from the table `StringIds`.
 const MAX_TEXTS: usize = 200_000;
 const MAX_TEXT_BYTES: usize = 32 << 20;
-/// Instructions of SQLite's machine between two looks at the clock.
+/// Number of instructions of SQLite's virtual machine between two checks of the time limit.
 const CHECK_EVERY: i32 = 10_000;
-/// Time that reading may take.
+/// Time limit for reading an export.
 const TIME: Duration = Duration::from_secs(60);
 
-/// Types of events that are ranges: of a thread (push and pop), and of a process (start and end).
+/// Types of events that are ranges: ranges of a thread (push and pop), and ranges of a process
+/// (start and end).
 const RANGES: [i64; 2] = [59, 60];
-/// Kinds of copies by their numbers, with the names in the reports of `nsys stats`.
+/// Numbers of the kinds of copies, each with the name in the reports of `nsys stats`.
 const COPIES: [(i64, &str); 13] = [
     (1, "[CUDA memcpy Host-to-Device]"),
     (2, "[CUDA memcpy Device-to-Host]"),
@@ -49,37 +51,37 @@ const COPIES: [(i64, &str); 13] = [
 /// Reasons why a database cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum SqliteExportError {
-    /// The file is no database, is damaged or is cut off.
+    /// The file is not a database, or it is damaged or truncated.
     #[error(
         "the SQLite database cannot be read ({0}); export it again with \
          `nsys export --type sqlite --force-overwrite=true FILE.nsys-rep`"
     )]
     Unreadable(rusqlite::Error),
-    /// The database has none of the tables of an export.
+    /// The database has no table `StringIds`, which every export has.
     #[error(
         "this SQLite database is no export of Nsight Systems: it has no table `StringIds`; export \
          with `nsys export --type sqlite FILE.nsys-rep`"
     )]
     OtherDatabase,
-    /// A table is a view or is virtual.
+    /// A table is a view or a virtual table.
     #[error("`{0}` is no plain table, so this is no export of Nsight Systems; it is not read")]
     NoTable(&'static str),
-    /// The export has no activity of a GPU, no calls and no ranges.
+    /// The export contains no activities of a GPU, no calls and no ranges.
     #[error(
         "the SQLite export has no kernels, copies, calls of CUDA or ranges; trace with \
          `nsys profile --trace=cuda,nvtx PROGRAM`"
     )]
     Empty,
-    /// A cell has another type than the tool writes.
+    /// A cell has a different type from the one that Nsight Systems writes.
     #[error("table `{table}`, column `{column}`: the cell is no {what}, so it was changed")]
     Cell { table: &'static str, column: &'static str, what: &'static str },
-    /// A row cannot be taken.
+    /// A row exceeds a limit or has invalid times.
     #[error(
         "table `{table}`: {error}; export a table of it with `nsys stats --format csv --report \
          cuda_gpu_kern_sum FILE.sqlite`"
     )]
     Row { table: &'static str, error: ExportError },
-    /// Reading takes too long.
+    /// Reading exceeds the time limit.
     #[error(
         "the SQLite database takes more than {} s to read; export a table of it with \
          `nsys stats --format csv --report cuda_gpu_kern_sum FILE.sqlite`",
@@ -97,7 +99,7 @@ impl From<rusqlite::Error> for SqliteExportError {
     }
 }
 
-/// Reads kernels, copies, calls and ranges of an export.
+/// Reads the kernels, copies, fills, calls and ranges of an export.
 ///
 /// # Errors
 /// See [`SqliteExportError`].
@@ -128,12 +130,12 @@ fn read_within(path: &Path, time: Duration) -> Result<NsysReport, SqliteExportEr
     Ok(export.finish(notes))
 }
 
-/// An export that is open.
+/// Open export.
 struct Database {
     connection: Connection,
 }
 
-/// Texts of the table `StringIds` so far.
+/// Texts of the table `StringIds` that have been read.
 #[derive(Default)]
 struct Texts {
     known: HashMap<i64, String>,
@@ -181,7 +183,7 @@ impl Database {
         Ok(Self { connection })
     }
 
-    /// Returns the columns of a table; `None` if the export does not have it.
+    /// Returns the columns of a table. Returns `None` if the export does not have the table.
     fn columns(&self, table: &'static str) -> Result<Option<Vec<String>>, SqliteExportError> {
         let kinds = "SELECT type FROM pragma_table_list WHERE schema = 'main' AND name = ?1";
         let mut kinds = self.connection.prepare(kinds)?;
@@ -190,14 +192,14 @@ impl Database {
         if !matches!(row.get_ref(0)?, ValueRef::Text(b"table")) {
             return Err(SqliteExportError::NoTable(table));
         }
-        // Generated columns are hidden columns of kind 2 and 3.
+        // In `hidden`, 2 and 3 mean generated columns, whose expressions must not run.
         let names = "SELECT name FROM pragma_table_xinfo(?1) WHERE hidden = 0 LIMIT 200";
         let mut names = self.connection.prepare(names)?;
         let names = names.query_map([table], |row| row.get::<_, String>(0))?;
         Ok(Some(names.collect::<Result<_, _>>()?))
     }
 
-    /// Reads the columns of a table that it has; the others have no value.
+    /// Calls `take` for each row of a table. A column that the table lacks has no value.
     fn each(
         &self,
         table: &'static str,
@@ -221,7 +223,8 @@ impl Database {
         Ok(())
     }
 
-    /// Returns the names of the devices by their numbers, as the reports of `nsys stats` give them.
+    /// Returns the names of the devices by their numbers. The names are in the format of the
+    /// reports of `nsys stats`.
     fn devices(&self) -> Result<HashMap<u64, String>, SqliteExportError> {
         let mut devices = HashMap::new();
         self.each("TARGET_INFO_GPU", &["id", "name"], |cells| {
@@ -341,7 +344,7 @@ impl Database {
         Ok(())
     }
 
-    /// Reads ranges. Returns the number of those without an end.
+    /// Reads the ranges. Returns the number of ranges without an end.
     fn ranges(&self, export: &mut NsysExport, texts: &mut Texts) -> Result<u64, SqliteExportError> {
         let mut open = 0;
         let columns = &["start", "end", "eventType", "text", "textId"];
@@ -371,7 +374,7 @@ fn device(devices: &HashMap<u64, String>, id: Option<u64>) -> String {
 }
 
 impl Texts {
-    /// Returns the text of an id; a text that the export lacks is empty.
+    /// Returns the text of an id. Returns an empty text if the export lacks it.
     fn get(&mut self, connection: &Connection, id: Option<i64>) -> Result<&str, SqliteExportError> {
         const TABLE: &str = "StringIds";
         let Some(id) = id else { return Ok("") };

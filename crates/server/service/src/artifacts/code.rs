@@ -1,4 +1,4 @@
-//! The source of a kernel together with the instructions that the compiler made from it.
+//! Returns the source of a kernel with the instructions that the compiler generated from it.
 
 use std::path::Path;
 
@@ -109,7 +109,7 @@ fn sources(code: &KernelCode) -> Vec<SourceText> {
     own.into_iter().chain(others).collect()
 }
 
-/// Returns the name under which the compiler sees a file that was submitted without a name.
+/// Returns the name by which compilers refer to a file that was submitted without a name.
 fn own_name(kernel_type: KernelType) -> &'static str {
     match kernel_type {
         KernelType::Triton => "kernel.py",

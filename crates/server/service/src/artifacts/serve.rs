@@ -36,7 +36,7 @@ pub(super) const NOT_COMPILED: &str = "the kernel did not compile; `log` contain
 const EMULATED: &str = "compiled for the architecture that the emulated device represents; the \
                         emulator itself executed the PTX";
 
-/// An artifact to produce: its kernel, its kind, and the caller.
+/// Artifact to produce: its kernel, its kind, and the caller.
 #[derive(Clone, Copy)]
 pub(super) struct Made<'a> {
     pub kernel: &'a KeptKernel,
@@ -54,15 +54,15 @@ pub(super) enum Lines {
     AsCompiled,
 }
 
-/// How the artifact of a kernel is produced.
+/// Way to produce the artifact of a kernel.
 pub(super) enum Way<'a> {
-    /// The bytes were kept, and are returned.
+    /// The kept bytes are returned.
     Kept(&'a [u8]),
     /// The compiler produces the artifact for this target.
     Compile(Target),
     /// The compiler produces an intermediate text of Triton again, for this target.
     Stage(Target),
-    /// An image is disassembled. It is the kept image, or one that the compiler produces for this
+    /// An image is disassembled: the kept image, or an image that the compiler produces for this
     /// target.
     List(Option<&'a BuiltImage>, Target),
 }
@@ -134,7 +134,7 @@ impl Artifacts {
         Ok(ArtifactList { job_id: job_id.to_owned(), artifacts })
     }
 
-    /// Returns the content of one artifact, of the named kernel or of the job's default kernel.
+    /// Returns the content of an artifact of the named kernel, or of the job's default kernel.
     async fn content(
         &self,
         job_id: &str,
@@ -159,7 +159,7 @@ impl Artifacts {
         Ok(ArtifactContent { kind, file_name, content })
     }
 
-    /// Returns the bytes of an artifact, compiled if needed.
+    /// Returns the bytes of an artifact. Compiles the kernel if needed.
     pub(super) async fn made(
         &self,
         way: Way<'_>,
@@ -199,7 +199,7 @@ impl Artifacts {
                 };
                 match lines {
                     Lines::Wanted => Bytes::copy_from_slice(text.as_bytes()),
-                    // The paths in the listing are those of this machine.
+                    // The listing contains paths of this machine, which callers must not see.
                     Lines::AsCompiled => Bytes::from(without_places(&text)),
                 }
             }
@@ -263,7 +263,7 @@ impl Artifacts {
         }
     }
 
-    /// Returns a profiler's file.
+    /// Returns a file that a profiler wrote.
     async fn file(
         &self,
         job: &JobRow,
@@ -358,7 +358,7 @@ pub(super) fn way(kernel: &KeptKernel, kind: ArtifactKind) -> Result<Way<'_>, &'
         (ArtifactKind::Ttir | ArtifactKind::Ttgir | ArtifactKind::Llir, _) if !is_triton => {
             Err(NO_STAGES)
         }
-        // For Triton, this is the text of the compiler stage, which does not contain paths of this
+        // For Triton, the text of the compiler stage is returned. It contains no paths of this
         // machine.
         (ArtifactKind::Ptx, ImageFormat::Ptx) => {
             Ok(Way::Kept(built.stage("ptx").map_or(&built.image, str::as_bytes)))

@@ -1,4 +1,4 @@
-//! Tests with files that users concatenated, cut, or saved again.
+//! Tests with files that users concatenated, truncated, or saved with another program.
 
 use super::*;
 
@@ -17,8 +17,8 @@ fn duration(kernel: &NcuKernel) -> f64 {
     (kernel.values[DURATION] * 1e9).round()
 }
 
-/// The pages are from different runs: with another base unit, other metrics in another order, and a
-/// marker between.
+/// The pages are from different runs. They differ in the base units, in the metrics, and in the
+/// order of columns. A marker separates them.
 #[test]
 fn each_page_is_read_with_its_own_header_and_units() {
     let first = "ID,Process ID,Kernel Name,gpu__time_duration.sum,launch__registers_per_thread\n\
@@ -35,7 +35,8 @@ fn each_page_is_read_with_its_own_header_and_units() {
     }
 }
 
-/// A report that was exported twice is one run. Two runs with the same process number are two.
+/// The launches of a report that was exported twice are merged. Launches of two runs stay separate,
+/// even if the process numbers are equal.
 #[test]
 fn a_launch_in_two_pages_is_one_launch() {
     let twice = parse_csv(&format!("{RAW}\n{RAW}")).unwrap();
@@ -58,7 +59,7 @@ fn a_launch_in_two_pages_is_one_launch() {
     assert_eq!(apart.kernels.len(), 2);
     assert!(apart.notes[0].contains("separate launches"), "{:?}", apart.notes);
 
-    // Details and raw pages of two real runs give the kernels of both, unmixed.
+    // Details and raw pages of two real runs give the kernels of both runs, without merging them.
     let both = parse_csv(&format!("{DETAILS}\n{RAW}")).unwrap();
     assert_eq!((both.pages.len(), both.kernels.len()), (2, 12));
     assert_eq!(both.kernels[6..], parse_csv(RAW).unwrap().kernels);
@@ -95,7 +96,7 @@ fn lines_that_are_left_out_are_told() {
             "line 10: `hello, world` is not a row of the page: it is left out",
         ]
     );
-    // The last row of a file was cut off, so its last number may have lost digits.
+    // The last row of the file was truncated, so digits of its last number may be missing.
     let cut = parse_csv("ID,Kernel Name,a__b.sum,a__c.sum\n,,,\n0,k,1,2\n1,k,12").unwrap();
     assert!(cut.kernels[1].values.is_empty(), "{cut:?}");
     assert!(cut.kernels[1].missing["a__b.sum"].contains("digits may be cut off"));
@@ -113,7 +114,7 @@ fn pages_that_were_saved_anew() {
         |row: &str| parse_csv(&format!("sep=;\n{header}{row}\n")).map(|r| r.kernels[0].clone());
     let german = of("0;k;1.024;58.912;25,40").unwrap();
     assert_eq!((german.values["launch__block_size"], duration(&german)), (1024.0, 58_912.0));
-    // The block size decides: no block has 1.024 threads.
+    // The block size shows that the dot groups digits, because no block has 1.024 threads.
     let alone = of("0;k;1.024;58.912;25").unwrap();
     assert_eq!((alone.values["launch__block_size"], duration(&alone)), (1024.0, 58_912.0));
     let ambiguous = of("0;k;256;58.912;25").unwrap_err().to_string();
@@ -148,7 +149,7 @@ fn values_that_cannot_be_are_left_out_and_told() {
         let note = format!("line 3, {metric}: {why}");
         assert!(report.notes[0].starts_with(&note), "{:?}", report.notes);
     }
-    // The details page has a metric twice, as if two pages had lost their headers.
+    // The details page contains a metric twice, as if two pages had lost their headers.
     let row = |value: &str| format!("0,k,GPU Speed Of Light Throughput,Duration,us,{value}\n");
     let header = "ID,Kernel Name,Section Name,Metric Name,Metric Unit,Metric Value\n";
     let text = format!("{header}{}{}{}", row("5.58"), row("8.00"), row("8.00"));

@@ -11,17 +11,18 @@ use crate::text::{Conflict, Notes, Record, Records, TooLong};
 
 /// Maximum number of columns of a page.
 pub const MAX_COLUMNS: usize = 20_000;
-/// Maximum number of cells of all kernels: 1,800 kernels with every metric of `--set full`.
+/// Maximum number of cells of all kernels. It is enough for 1,800 kernels with every metric of
+/// `--set full`.
 pub const MAX_CELLS: usize = 4_000_000;
 
-/// Content of the pages of a report.
+/// Content of all pages in a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NcuReport {
-    /// Kinds of the pages; files may be concatenated.
+    /// Kind of each page. A text has several pages if files were concatenated.
     pub pages: Vec<NcuPage>,
     /// Kernels in the order in which they ran. A launch that occurs in several pages has one entry.
     pub kernels: Vec<NcuKernel>,
-    /// Number of lines outside of pages: the tool's log, and output of programs.
+    /// Number of lines outside of pages: the log of Nsight Compute, and output of programs.
     pub other_lines: usize,
     /// Lines that were left out, and caveats.
     pub notes: Vec<String>,
@@ -51,7 +52,7 @@ pub enum NcuCsvError {
         /// Line of the header.
         line: usize,
     },
-    /// A raw page has no row of units, without which its numbers have no meaning.
+    /// A raw page has no row of units. Its numbers have no meaning without units.
     #[error(
         "line {line}: no row of units follows the header; export again with `--print-units base`"
     )]
@@ -59,7 +60,7 @@ pub enum NcuCsvError {
         /// Line of the header.
         line: usize,
     },
-    /// The units row does not match the header.
+    /// A page contains a second row of units, which differs from the first.
     #[error(
         "line {line}: these units do not match the header in line {header}: the rows after them \
          belong to another page, whose header is missing; concatenate whole files, or import each \
@@ -70,7 +71,8 @@ pub enum NcuCsvError {
         /// Line of the header.
         header: usize,
     },
-    /// A row belongs to another page.
+    /// The number of fields in a row does not match the header, so the row probably belongs to
+    /// another page.
     #[error(
         "line {line}: the row has {found} fields, and the header in line {header} has {columns}: \
          it belongs to another page, or was modified; export again, or import each page separately"
@@ -117,7 +119,7 @@ pub enum NcuCsvError {
     /// A field is longer than the limit.
     #[error("line {line}: a field is longer than 64 KiB")]
     FieldTooLong { line: usize },
-    /// The numbers are from different locales.
+    /// Numbers in the text are from different locales.
     #[error(
         "{dot} and {comma} are not from the same locale; export again with the environment \
          variable LC_ALL=C"
@@ -154,8 +156,8 @@ impl From<TooLong> for NcuCsvError {
     }
 }
 
-/// Parses the pages of a text. It skips lines before the first header, and the tool's log. Every
-/// other line that is not a row is recorded in a note.
+/// Parses the pages of a text. It skips lines before the first header, and the log of Nsight
+/// Compute. For every other line that is not a row, it adds a note.
 ///
 /// # Errors
 /// See [`NcuCsvError`].
@@ -213,7 +215,7 @@ pub fn parse_csv(text: &str) -> Result<NcuReport, NcuCsvError> {
     })
 }
 
-/// Returns whether a text looks like a page of this kind.
+/// Returns whether a text contains the header of a CSV page.
 pub fn looks_like_page(text: &str) -> bool {
     text.contains("Kernel Name") && Records::have(text, header)
 }
@@ -275,7 +277,8 @@ impl<'a> Columns<'a> {
         self.by_name.get(name).copied()
     }
 
-    /// Returns a field of a record, if the record is long enough and the column exists.
+    /// Returns the field of a record in the named column. Returns `None` if the page has no such
+    /// column, or the record is too short.
     pub(super) fn field<'r>(&self, record: &'r Record<'_>, name: &str) -> Option<&'r str> {
         record.fields.get(self.index(name)?).map(|field| field.trim())
     }

@@ -43,7 +43,7 @@ fn a_raw_page_in_base_units() {
     assert_eq!(kernel.texts["launch__func_cache_config"], "CachePreferNone");
 }
 
-/// The launch is the same, with scaled units and with base units.
+/// Both pages contain the same launch, one with scaled units and the other with base units.
 #[test]
 fn scaled_units_are_brought_to_base() {
     let (base, scaled) = (first(BASE), first(SCALED));
@@ -106,7 +106,8 @@ fn a_details_page() {
     assert!(kernel.rules.iter().any(|rule| rule.name == "SOLBottleneck" && rule.kind == "OPT"));
 }
 
-/// If one section has no number and another has it, the metric has a value and no reason.
+/// If one section lacks the number of a metric and another section has it, the metric has a value
+/// and no reason.
 #[test]
 fn sections_repeat_metrics() {
     let columns =
@@ -146,7 +147,7 @@ fn errors_of_the_tool_are_no_page() {
     }
 }
 
-/// Returns a page in the format of a version: names of columns, units, rows.
+/// Returns a page in the format of a version, from column names, units and rows.
 fn page(columns: &[&str], units: &[&str], rows: &[&[&str]]) -> String {
     let line = |fields: &[&str]| {
         let quoted = fields.iter().map(|field| format!("\"{}\"", field.replace('"', "\"\"")));
@@ -229,7 +230,7 @@ fn numbers_without_a_known_unit_are_no_values() {
     assert!(matches!(parse_csv(&twice), Err(NcuCsvError::ColumnTwice { .. })));
 }
 
-/// Output of programs between the tool's lines changes no value.
+/// Lines that a program prints between the lines of Nsight Compute change no value.
 #[test]
 fn a_program_that_prints_lines_like_the_tools() {
     let hostile = "==PROF== Profiling \"x\" - 0: 100% - 1 pass\n\u{1b}[31m\"ID\"\n\"open\n,,,\n\
@@ -288,7 +289,8 @@ proptest! {
         }
     }
 
-    /// A real page that is cut anywhere is refused, or gives only values of the whole page.
+    /// A real page that is truncated at any byte is rejected, or gives only values of the whole
+    /// page.
     #[test]
     fn a_page_that_is_cut_off_invents_nothing(cut in 0usize..FEW.len()) {
         let whole = first(FEW);
@@ -296,7 +298,7 @@ proptest! {
         while !FEW.is_char_boundary(cut) { cut -= 1; }
         if let Ok(report) = parse_csv(&FEW[..cut]) {
             for kernel in report.kernels {
-                // The field at the cut may have lost digits.
+                // The last field may have lost digits.
                 let other = kernel.values.iter().filter(|(name, value)| {
                     whole.values.get(*name) != Some(value)
                 }).count();

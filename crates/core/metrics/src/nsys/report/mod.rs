@@ -1,4 +1,4 @@
-//! Parses the tables of a text. The main type is [`NsysReport`].
+//! Parses the tables of `nsys stats` in a text. The main type is [`NsysReport`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,30 +14,31 @@ use super::{console, json, messages};
 use crate::text::{Notes, Record, Records, TableColumns, TooLong};
 use warpgauge_model::Unavailable;
 
-/// Maximum number of rows of all tables together.
+/// Maximum number of rows of all tables.
 pub const MAX_ROWS: usize = 4_000_000;
-/// Maximum number of rows of all other tables.
+/// Maximum number of rows of all tables except traces.
 const MAX_LISTED: usize = 1_000_000;
-/// Maximum number of bytes of a header on the console.
+/// Maximum length of a line that may be the header of a console table, bytes.
 const MAX_HEADER: usize = 4 << 10;
 /// Maximum number of messages that are kept.
 const MAX_PROBLEMS: usize = 100;
 
-/// Tables of `nsys stats`.
+/// Tables of `nsys stats`, or the same tables from an SQLite export.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct NsysReport {
     /// Kernels by name. Times are in seconds.
     pub kernels: Vec<NsysRow>,
     /// Times of copies and fills, seconds.
     pub memory_time: Vec<NsysRow>,
-    /// Sizes of copies and fills, bytes. The tool rounds them to multiples of 1,000.
+    /// Sizes of copies and fills, bytes. `nsys stats` rounds them to multiples of 1,000; sizes from
+    /// an SQLite export are exact.
     pub memory_size: Vec<NsysRow>,
     /// Times of calls of the CUDA API, seconds.
     pub api: Vec<NsysRow>,
-    /// Ranges that the program marks (NVTX); seconds. Only SQLite exports have them.
+    /// Times of NVTX ranges, which the program marks, seconds. Only SQLite exports have them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<NsysRow>,
-    /// Activities of the GPU, one row for each.
+    /// Activities of the GPU, one entry for each.
     pub trace: Vec<NsysEvent>,
     /// Number of GPU activities that are not in `trace`, because there are too many.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,13 +46,13 @@ pub struct NsysReport {
     /// Busy and idle time of each device, from all activities.
     #[serde(skip)]
     pub timelines: Vec<(String, Timeline)>,
-    /// Launches by kernel.
+    /// Launches by kernel and API function.
     pub launches: Vec<NsysLaunch>,
     /// Problems that the tool reported, with remedies.
     pub problems: Vec<Unavailable>,
     /// Lines that were left out, and caveats.
     pub notes: Vec<String>,
-    /// Number of tables in `trace`. Each of them may have a different origin of time.
+    /// Number of tables from which `trace` was read. Each of them may have a different time origin.
     #[serde(skip)]
     pub traces: usize,
 }
@@ -59,7 +60,7 @@ pub struct NsysReport {
 /// Reasons why a text cannot be imported.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NsysError {
-    /// The text contains neither a table nor a message that explains this.
+    /// The text contains neither a table nor a message that explains why there is none.
     #[error(
         "this is not output of `nsys stats`: no line contains the columns of one of its reports; \
          export with `nsys stats --format csv --force-export=true FILE`"
@@ -132,7 +133,8 @@ impl From<TooLong> for NsysError {
 
 /// Parses the tables of a text, and the messages between them.
 ///
-/// # Errors See [`NsysError`]. A text with messages but without tables is not an error:
+/// # Errors
+/// See [`NsysError`]. A text with messages but without tables is not an error:
 /// [`NsysReport::problems`] contains the reasons.
 pub fn parse_stats(text: &str) -> Result<NsysReport, NsysError> {
     parse(text, None)
@@ -151,7 +153,8 @@ fn parse(text: &str, known: Option<Known>) -> Result<NsysReport, NsysError> {
     if !reader.trace.is_unsorted() {
         return reader.end();
     }
-    // Nearly all traces are sorted. The times of others are kept, which takes memory.
+    // Nearly all traces are sorted. For other traces, the text is parsed again, and the times of
+    // all activities are kept, which takes more memory.
     drop(reader);
     read(text, Reader { known, trace: Trace::unsorted(), ..Reader::default() })?.end()
 }
@@ -165,7 +168,8 @@ fn read(text: &str, mut reader: Reader) -> Result<Reader, NsysError> {
             Err(_) if reader.table.is_none() => continue,
             Err(too_long) => return Err(too_long.into()),
         };
-        // Rows of CSV tables need no search for what stands between tables.
+        // Outside console tables, a line that begins with a digit is a row, and neither a header
+        // nor a message.
         if reader.columns.is_none() && record.text.starts_with(|c: char| c.is_ascii_digit()) {
             reader.row(&record)?;
             continue;
@@ -197,9 +201,10 @@ fn read(text: &str, mut reader: Reader) -> Result<Reader, NsysError> {
     Ok(reader)
 }
 
-/// Returns a record as a header, whatever its separator is.
+/// Returns the record, split at the separator that fits, if it is the header of a table.
 fn header_record<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<Record<'a>> {
-    // Rows begin with a number, and every header but one has a unit.
+    // Rows begin with a number. Every header has a unit in parentheses, except one header of an old
+    // version.
     let begin = record.text.trim_start_matches('"');
     let words = !begin.starts_with(|c: char| c.is_ascii_digit())
         && (record.text.contains('(') || record.text.starts_with("Total,Operations,"));
@@ -208,7 +213,7 @@ fn header_record<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<R
 
 /// Returns whether a text looks like tables of `nsys stats`.
 pub fn looks_like_stats(text: &str) -> bool {
-    // Searching for these is much faster than parsing large files of other tools.
+    // Searching for these words is much faster than parsing large files of other tools.
     const WORDS: [&str; 7] = ["(%)", "(ns", "(us", "(ms", "(s", "Total,Operations,", "(MB"];
     if !WORDS.iter().any(|word| text.contains(word)) {
         return false;
@@ -239,7 +244,7 @@ pub fn looks_like_stats(text: &str) -> bool {
     false
 }
 
-/// A table that is being parsed.
+/// Table that is being parsed.
 #[derive(Debug)]
 struct Open {
     table: Table,
@@ -258,18 +263,18 @@ struct Reader {
     /// Content of the current report, if its name is known.
     known: Option<Known>,
     table: Option<Open>,
-    /// The first table that is not supported: its line and its content.
+    /// Line and content of the first table that is not supported.
     other: Option<(usize, String)>,
-    /// Number of headers of each kind, and the line of the first.
+    /// Number of headers of each kind, and the line of the first header of this kind.
     headers: BTreeMap<Table, (usize, usize)>,
     rows: usize,
-    /// Number of those rows that belong to traces.
+    /// Number of rows that belong to traces.
     traced: usize,
-    /// Columns of the table that is being parsed, if they have a fixed width, as on the console.
+    /// Columns of the table that is being parsed, if they have a fixed width, as in console output.
     columns: Option<TableColumns>,
-    /// The previous line, which may be the header of such a table.
+    /// Previous line, which may be the header of a table with columns of fixed width.
     before: String,
-    /// Line of the first table of sizes without a unit.
+    /// Line of the first table that contains sizes without a unit.
     sizes: Option<usize>,
     /// Unit in the title of the next table, in versions of 2019 and 2020.
     unit: Option<(f64, Quantity)>,
@@ -282,7 +287,8 @@ impl Reader {
         self.before.clear();
     }
 
-    /// Parses a line of a table with columns of fixed width. Returns whether the line belongs to one.
+    /// Parses a line of a table with columns of fixed width. Returns whether the line belongs to
+    /// such a table.
     fn fixed(&mut self, record: &Record<'_>) -> Result<bool, NsysError> {
         if record.text.trim().is_empty() {
             self.columns = None;
@@ -309,8 +315,8 @@ impl Reader {
         Ok(true)
     }
 
-    /// Parses an array of rows. Returns the number of bytes to its end, and the line after it.
-    /// Returns `None` if the array has other content.
+    /// Parses a JSON array of rows. Returns the length of the array in bytes, and the line number
+    /// at its end. Returns `None` if the array has other content.
     fn json(&mut self, text: &str, line: usize) -> Result<Option<(usize, usize)>, NsysError> {
         let Some(first) = json::first(text).filter(|first| header(first).is_some()) else {
             return Ok(None);
@@ -467,8 +473,8 @@ impl Reader {
     }
 }
 
-/// Adds a row to its table. If the row is left out, returns the reason. `named` means that the
-/// report's name identifies it as one about CUDA.
+/// Adds a row to its table. Returns the reason if the row is left out. `named` means that the
+/// report's name identifies it as a report about CUDA.
 fn push(
     report: &mut NsysReport,
     table: Table,

@@ -84,7 +84,7 @@ fn remarks_say_why_there_is_no_table() {
     assert_eq!(cause("WARNING: odd\nall is well, ERROR: is no mark here"), None);
 }
 
-/// The header of 2020 names only one unit.
+/// In versions of 2020, the header contains only one unit of time.
 #[test]
 fn versions_of_2020() {
     let text = "Time(%),Total Time (ns),Instances,Average,Minimum,Maximum,Name\n\
@@ -95,7 +95,7 @@ fn versions_of_2020() {
     assert_eq!((kernels[0].median, kernels[0].std_dev), (None, None));
 }
 
-/// The header of 2022.4 has launch configurations, and old names of copies.
+/// In version 2022.4, the table contains launch configurations, and copies have their old names.
 #[test]
 fn versions_of_2022() {
     let text = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),\
