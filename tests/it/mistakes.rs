@@ -69,7 +69,7 @@ fn mistakes_that_need_no_device() {
         (&["explain", "zeros_pas"], "did you mean `zeros_pass`?"),
         (&["history", "nosuch"], "there is no history of a case `nosuch`"),
         (&["eval", "scale.cu", "--trials", "-1"], "-1 is not in"),
-        (&["eval", "scale.cu", "--patience", "-1"], "expected seconds from 0 to 3600"),
+        (&["eval", "scale.cu", "--patience", "-1"], "expected a number of seconds from 0 to 3600"),
         (&["eval", "empty.cu"], "empty.cu: the file is empty"),
         (&["baselines", "show", "nosuch"], "`warpgauge baselines list` lists them"),
         (&["eval", "wide.cu"], "it is UTF-16: save it as UTF-8"),

@@ -222,7 +222,7 @@ fn what_does_not_fit_is_refused_where_it_stands() {
             format!("{args}/0/value_of/matrix"),
             json!("/etc/passwd"),
             "kernel.io.args[0].value_of.matrix",
-            "no name",
+            "is not a valid matrix name",
         ),
         (
             format!("{args}/1/tensor_spec/data/part"),

@@ -56,8 +56,13 @@ fn files_that_lie_are_refused_and_nothing_is_kept() {
     refused(&server, &npy(&header("'>f4'", "False", "(1,)"), &[0; 4]), &[], "little-endian");
     refused(&server, &npy(&header("[('a', '<f4')]", "False", "(1,)"), &[0; 4]), &[], "header");
     refused(&server, &npy(&header("'<f4'", "False", "(0,)"), &[]), &[], "zero");
-    refused(&server, &npy(&header("'<f4'", "False", "(3,)"), &[0; 4]), &[], "12 bytes; 4 follow");
-    refused(&server, &npy(&one, &[0; 5]), &[], "5 follow");
+    refused(
+        &server,
+        &npy(&header("'<f4'", "False", "(3,)"), &[0; 4]),
+        &[],
+        "12 bytes, but 4 bytes follow",
+    );
+    refused(&server, &npy(&one, &[0; 5]), &[], "5 bytes follow");
     let huge = header("'<f4'", "False", "(4611686018427387904, 4611686018427387904)");
     refused(&server, &npy(&huge, &[]), &[], "2^63");
     let tera = npy(&header("'<f4'", "False", "(274877906944,)"), &[]);

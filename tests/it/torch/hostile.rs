@@ -162,7 +162,7 @@ fn lies(server: &Server) {
             "say(b'{\"turn\": 1, \"refused\": {\"code\": \"x\", \"message\": \"\", \"line\": null, \"log\": \"\"}}')",
             "a question that it was not asked",
         ),
-        ("os.write(3, b'\\xff\\xff\\xff\\x7f')", "said too much"),
+        ("os.write(3, b'\\xff\\xff\\xff\\x7f')", "message is too long"),
         ("say(b'[' * 200000)", "cannot be read"),
         ("say(b'{\"turn\": TURN, \"loaded\": null}'.replace(b'TURN', b'1'))", "cannot be read"),
     ] {

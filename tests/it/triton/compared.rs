@@ -67,9 +67,6 @@ fn a_launch_is_not_borrowed_from_another_language() {
         let told = &answer.json["validation_errors"][0];
         assert_eq!(told["type"], "missing_launch", "{}", answer.text);
         assert_eq!(told["field"], "custom_kernel.io.launch", "{}", answer.text);
-        assert!(
-            told["message"].as_str().unwrap().contains("give the number of programs"),
-            "{told}"
-        );
+        assert!(told["message"].as_str().unwrap().contains("give the number"), "{told}");
     }
 }

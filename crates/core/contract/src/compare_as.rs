@@ -114,7 +114,11 @@ pub(super) fn check(
         let one = One { args, path: format!("compare_as.{}", quoted(name)) };
         let Some(spec) = one.output(name, "", &expected, mistakes) else { continue };
         if how.along.len() > args.len() {
-            let message = format!("names {} outputs of {} arguments", how.along.len(), args.len());
+            let message = format!(
+                "lists {} outputs, but the kernel has only {} arguments",
+                how.along.len(),
+                args.len()
+            );
             mistakes.add(format!("{}.along", one.path), FailureCode::TooLarge, message);
             continue;
         }

@@ -380,8 +380,8 @@ mod tests {
                 "the same",
             ),
             (&format!("{args}/4/role"), json!("inout"), "kernel.io.args[4].role", "not write"),
-            ("/profile", json!({}), "profile", "not collected"),
-            ("/sanitize", json!("memcheck"), "sanitize", "not checked"),
+            ("/profile", json!({}), "profile", "not supported"),
+            ("/sanitize", json!("memcheck"), "sanitize", "not supported"),
         ] {
             let mut body = spmv();
             let (parent, field) = pointer.rsplit_once('/').unwrap();

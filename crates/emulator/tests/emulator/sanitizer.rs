@@ -83,7 +83,7 @@ fn a_mask_names_the_lanes_that_come_and_no_others() {
         |mask: i32| findings(&d, "undefined_mask", 1, 32, &Params::default().arg(out).arg(mask));
     assert_eq!(masked(0xffff), []);
     for (mask, says) in
-        [(-1, "lanes 0xffff0000 do not arrive"), (0xff, "lanes 0x0000ff00 that execute it")]
+        [(-1, "lanes 0xffff0000 do not arrive"), (0xff, "executing lanes 0x0000ff00")]
     {
         let found = masked(mask);
         assert_eq!(found.len(), 1, "{found:#?}");

@@ -56,7 +56,7 @@ fn what_is_wrong_with_a_range_is_said() {
         ("1..99999999999999999999999999999999999999999999", "64 bits"),
         ("2^200", "64 bits"),
         ("1..2 by 0.0000000000001", "12 digits"),
-        ("1..100000000", "1024 values"),
+        ("1..100000000", "at most 1024"),
     ] {
         let answer = expanded(text);
         let message = answer["error"].as_str().unwrap_or_else(|| panic!("{text}: {answer}"));

@@ -45,7 +45,7 @@ fn a_case_that_cannot_carry_the_gate_says_why() {
     assert!(of(&noisy).contains("2.00 % must be detected"), "{}", of(&noisy));
     // A constant bias widens the margin beyond Δ.
     let biased = [run(1.0, 0.001, true), run(1.03, 0.001, true), run(1.0, 0.001, true)];
-    assert!(of(&biased).contains("must be found"), "{}", of(&biased));
+    assert!(of(&biased).contains("must be detected"), "{}", of(&biased));
     let unsound = [run(1.0, 0.001, true), run(1.0, 0.001, false)];
     assert!(of(&unsound).contains("1 of 2 runs"), "{}", of(&unsound));
     let extra = vec!["has two modes".to_owned()];

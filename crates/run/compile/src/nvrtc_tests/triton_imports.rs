@@ -92,7 +92,7 @@ def calls(x):
     }
     assert_eq!(told.len(), 3, "the import within `try` failed as its source expects: {told:?}");
     let failure = bench.rejected(&of("uses")).await;
-    let expected = "`shim` (made_up.utils.shim) is not here: kernel.files takes";
+    let expected = "`shim` (made_up.utils.shim) is not installed here: provide the modules";
     assert!(failure.message.contains(expected), "{}", failure.message);
     assert_eq!(failure.diagnostics[0].line, Some(19));
     let failure = bench.rejected(&of("calls")).await;
