@@ -101,12 +101,9 @@ fn head(path: &Path) -> Result<Head, CliError> {
     if path.as_os_str() == "-" {
         return Ok(Head::Other);
     }
+    check_file(path)?;
     let unreadable = |error| CliError::Usage(format!("could not read {}: {error}", path.display()));
     let file = File::open(path).map_err(unreadable)?;
-    // The first bytes of a pipe could not be read again.
-    if !file.metadata().map_err(unreadable)?.is_file() {
-        return Ok(Head::Other);
-    }
     let mut head = Vec::new();
     file.take(16).read_to_end(&mut head).map_err(unreadable)?;
     Ok(if import::is_sqlite(&head) { Head::Sqlite } else { Head::Other })

@@ -170,9 +170,9 @@ fn lies(server: &Server) {
         assert_eq!(report["failure"]["code"], "protocol_violated", "{what}");
     }
     for (address, part) in [
-        ("8", "cannot be reached"),
-        ("2**63 + 8", "cannot be reached"),
-        ("2**64 - 4", "cannot be reached"),
+        ("8", "cannot be accessed"),
+        ("2**63 + 8", "cannot be accessed"),
+        ("2**64 - 4", "cannot be accessed"),
     ] {
         let what = format!(
             "import __main__\n__main__.Values.described = lambda self, tensor: {{'address': {address}, \
