@@ -1,5 +1,7 @@
 //! Drawings of the positions of mismatches in a tensor: single mismatches, or their density.
 
+use std::ops::Range;
+
 use warpgauge_svg::{Anchor, Drawing, Linear, SvgElement};
 use warpgauge_validate::{Mismatch, MismatchMap};
 
@@ -63,8 +65,8 @@ pub(crate) fn density(map: &MismatchMap) -> Option<String> {
     let [rows, columns] = map.matrix;
     let (down, across) = (map.counts.len(), map.counts.first()?.len());
     let fits = |cells: usize, side: u64| (1..=MAX_CELLS).contains(&cells) && cells as u64 <= side;
-    let is_even = map.counts.iter().all(|counts| counts.len() == across);
-    if !fits(down, rows) || !fits(across, columns) || !is_even {
+    let is_regular = map.counts.iter().all(|counts| counts.len() == across);
+    if !fits(down, rows) || !fits(across, columns) || !is_regular {
         return None;
     }
     let cell = (MOST[0] / across as f64).min(MOST[1] / down as f64).min(CELL);
@@ -78,7 +80,7 @@ pub(crate) fn density(map: &MismatchMap) -> Option<String> {
             let share = (*count as f64 / all as f64).min(1.0);
             let class = format!("cell e{:.0}", (share * STEPS).ceil().clamp(1.0, STEPS));
             let corner = [LEFT + sides[0] * column as f64, TOP + sides[1] * row as f64];
-            let place = [span(row, down, rows), span(column, across, columns)];
+            let place = map.place(row, column).map(|span| indices(&span));
             let label = format!(
                 "rows {}, columns {}: {} of {} elements wrong",
                 place[0],
@@ -94,11 +96,10 @@ pub(crate) fn density(map: &MismatchMap) -> Option<String> {
     Some(drawing.finish())
 }
 
-/// Formats the first and last index that a cell covers: `32 to 63`.
-fn span(cell: usize, cells: usize, side: u64) -> String {
-    let first = |cell: usize| (u128::from(side) * cell as u128).div_ceil(cells as u128);
-    let (first, last) = (first(cell), first(cell + 1).saturating_sub(1));
-    if first == last { first.to_string() } else { format!("{first} to {last}") }
+/// Formats the first and last index of a span: `32 to 63`.
+fn indices(span: &Range<u64>) -> String {
+    let last = span.end.saturating_sub(1);
+    if span.start == last { last.to_string() } else { format!("{} to {last}", span.start) }
 }
 
 /// Labels the first and last row and column of a tensor.

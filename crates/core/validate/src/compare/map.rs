@@ -1,5 +1,7 @@
 //! Counts mismatches by their position in a tensor, in a map of limited size.
 
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -47,16 +49,25 @@ impl MismatchMap {
         }
     }
 
+    /// Returns the rows and the columns of the matrix that a cell covers.
+    pub fn place(&self, row: usize, column: usize) -> [Range<u64>; 2] {
+        let across = self.counts.first().map_or(0, Vec::len);
+        let span = |cell: usize, cells: usize, side: u64| {
+            // The first index of a cell is ⌈cell·side/cells⌉.
+            let first = |cell: usize| {
+                let first = (cell as u128 * u128::from(side)).div_ceil(cells.max(1) as u128);
+                u64::try_from(first).unwrap_or(u64::MAX)
+            };
+            first(cell)..first(cell + 1)
+        };
+        let [rows, columns] = self.matrix;
+        [span(row, self.counts.len(), rows), span(column, across, columns)]
+    }
+
     /// Returns the number of elements in a cell.
     pub fn elements(&self, row: usize, column: usize) -> u64 {
-        let span = |at: usize, cells: usize, side: u64| {
-            // The first element of cell `at` is ⌈at·side/cells⌉.
-            let first = |at: usize| (at as u128 * u128::from(side)).div_ceil(cells.max(1) as u128);
-            u64::try_from(first(at + 1) - first(at)).unwrap_or(u64::MAX)
-        };
-        let cells = self.counts.first().map_or(0, Vec::len);
-        let rows = span(row, self.counts.len(), self.matrix[0]);
-        rows.saturating_mul(span(column, cells, self.matrix[1]))
+        let [rows, columns] = self.place(row, column).map(|span| span.end - span.start);
+        rows.saturating_mul(columns)
     }
 }
 
