@@ -9,8 +9,8 @@ use std::time::Duration;
 use super::environment::Environment;
 use super::error::CompileError;
 use super::protocol::{DisassembleWork, Outcome, Work};
-use super::signature::is_probe;
 use super::toolchain::Toolchain;
+use warpgauge_code::listing::{is_probe, without_kernels};
 use warpgauge_model::{FailureCode, ImageFormat};
 use warpgauge_turns::Owner;
 
@@ -60,7 +60,7 @@ impl Listings {
             Outcome::Failed { what } => return Err(CompileError::Internal { what }),
             _ => return Err(CompileError::internal("the compile child sent an unexpected answer")),
         };
-        let text: Arc<str> = warpgauge_code::listing::without_kernels(&text, is_probe).into();
+        let text: Arc<str> = without_kernels(&text, is_probe).into();
         self.keep(key, &text);
         Ok(text)
     }
@@ -102,7 +102,7 @@ fn work(
     let nvdisasm = toolchain.nvdisasm.as_ref().ok_or_else(|| environment("nvdisasm was not found"));
     let (program, arguments) = match format {
         ImageFormat::Cubin => {
-            let arguments = ["--print-code", "--print-line-info"].map(str::to_owned);
+            let arguments = ["--print-code", "--print-line-info-inline"].map(str::to_owned);
             (&nvdisasm?.path, arguments.to_vec())
         }
         ImageFormat::Fatbin => {

@@ -7,11 +7,10 @@
 
 use super::ctype::CType;
 use super::demangle::{Type, demangle};
+use warpgauge_code::listing::PROBE as TEMPLATE;
 
 /// Maximum number of kernels queried in one compilation.
 pub(crate) const MAX_PROBES: usize = 64;
-
-const TEMPLATE: &str = "__warpgauge_signature";
 
 /// Returns the text to append to a source. It begins on a new line, because the source may end with
 /// a comment.
@@ -55,11 +54,6 @@ pub(crate) fn numbered_answer(symbol: &str) -> Option<(usize, Vec<CType>)> {
     Some((at.parse().ok()?, params.iter().map(Type::ctype).collect()))
 }
 
-/// Returns whether a symbol belongs to a query.
-pub(crate) fn is_probe(symbol: &str) -> bool {
-    symbol.contains(TEMPLATE)
-}
-
 /// Returns the parameter types that the symbol of a query contains.
 pub(crate) fn answer(symbol: &str) -> Option<Vec<CType>> {
     let function = demangle(symbol)?;
@@ -70,6 +64,7 @@ pub(crate) fn answer(symbol: &str) -> Option<Vec<CType>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use warpgauge_code::listing::is_probe;
 
     #[test]
     fn the_answer_is_read_off_the_symbol() {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CodeLanguage, ptx, sass, squeezed};
+use super::{CodeLanguage, is_probe, ptx, sass, squeezed};
 
 /// Maximum number of instructions that [`linked`] returns. Later instructions are omitted.
 pub const MAX_LINKED: usize = 16_384;
@@ -36,11 +36,11 @@ pub struct LinkedInstructions {
     pub cut: bool,
 }
 
-/// Returns the instructions of all kernels in a listing, with their source lines. Returns at most
-/// [`MAX_LINKED`] instructions.
+/// Returns the instructions of the submitted kernels in a listing, with their source lines: at most
+/// [`MAX_LINKED`].
 ///
 /// In PTX, `.loc` gives the lines and `.file` gives the files. In SASS, the comments that `nvdisasm
-/// --print-line-info` writes give both.
+/// --print-line-info-inline` writes give both.
 pub fn linked(listing: &str, language: CodeLanguage) -> LinkedInstructions {
     let mut found = LinkedInstructions::default();
     match language {
@@ -70,25 +70,55 @@ fn short(name: &str) -> String {
 
 fn of_ptx(listing: &str, found: &mut LinkedInstructions) {
     let files = files(listing);
-    for (symbol, body) in ptx::kernels(listing) {
+    for (symbol, body) in ptx::kernels(listing).filter(|(symbol, _)| !is_probe(symbol)) {
         let mut place = None;
+        // A statement may extend over several lines, as calls do.
+        let mut statement = String::new();
         for line in body.lines() {
-            let line = squeezed(line.split("//").next().unwrap_or_default());
-            let line = line.trim_end_matches(';').trim_end();
-            if let Some(rest) = line.strip_prefix(".loc ") {
-                let mut numbers = rest.split([' ', ',']).map(str::parse::<u32>);
-                let next = |at: &mut dyn Iterator<Item = _>| at.next().and_then(Result::ok);
-                let (file, number) = (next(&mut numbers), next(&mut numbers));
-                let file = file.and_then(|file| files.get(&file).copied()).unwrap_or_default();
-                place = number.map(|number| (file, number));
+            let line = line.split("//").next().unwrap_or_default();
+            if let Some(rest) = line.trim_start().strip_prefix(".loc") {
+                place = location(rest, &files);
                 continue;
             }
-            let is_code = !line.is_empty() && !line.starts_with(['.', '{', '}', '$']);
-            if is_code && !found.add(line.to_owned(), symbol, place) {
-                return;
+            let mut parts = line.split(';').peekable();
+            while let Some(part) = parts.next() {
+                statement.push_str(part);
+                statement.push(' ');
+                if parts.peek().is_none() {
+                    break;
+                }
+                let text = squeezed(instruction_of(&statement));
+                statement.clear();
+                if !text.is_empty() && !found.add(text, symbol, place) {
+                    return;
+                }
             }
         }
     }
+}
+
+/// Parses the operands of `.loc`: the number of a file, a line and a column.
+fn location<'a>(operands: &str, files: &HashMap<u32, &'a str>) -> Option<(&'a str, u32)> {
+    let mut numbers = operands.split([' ', '\t', ',']).filter(|word| !word.is_empty());
+    let mut next = || numbers.next()?.parse::<u32>().ok();
+    let (file, line) = (next(), next()?);
+    Some((file.and_then(|file| files.get(&file).copied()).unwrap_or_default(), line))
+}
+
+/// Returns the instruction in a statement, without the labels and braces before it. Directives are
+/// no instructions: the result is empty.
+fn instruction_of(statement: &str) -> &str {
+    let mut text = statement;
+    loop {
+        text = text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '{' | '}'));
+        let label = text.find(|c: char| !ptx::is_of_a_name(c)).filter(|end| *end > 0);
+        match label.and_then(|end| text[end..].strip_prefix(':')) {
+            // `a::b` is a modifier.
+            Some(rest) if !rest.starts_with(':') => text = rest,
+            _ => break,
+        }
+    }
+    if text.starts_with('.') { "" } else { text }
 }
 
 /// Returns the names of files by their numbers, from directives such as `.file 1 "kernel.cu"`.
@@ -102,17 +132,20 @@ fn files(listing: &str) -> HashMap<u32, &str> {
 }
 
 fn of_sass(listing: &str, found: &mut LinkedInstructions) {
-    for (symbol, lines) in sass::functions(listing) {
+    for (symbol, lines) in sass::functions(listing).filter(|(symbol, _)| !is_probe(symbol)) {
         let mut place = None;
+        let mut is_inner = true;
         let end = found.instructions.len();
         for line in lines {
             if let Some(rest) = line.trim_start().strip_prefix("//## File \"") {
-                place = rest.split_once("\", line ").and_then(|(file, rest)| {
-                    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-                    Some((file, rest[..digits].parse().ok()?))
-                });
+                // Of an inlined function, the lines of its callers follow.
+                if is_inner {
+                    place = commented(rest);
+                }
+                is_inner = false;
                 continue;
             }
+            is_inner = true;
             let Some(text) = sass::instruction(line) else { continue };
             if !found.add(text, symbol, place) {
                 return;
@@ -124,6 +157,13 @@ fn of_sass(listing: &str, found: &mut LinkedInstructions) {
             found.instructions.pop();
         }
     }
+}
+
+/// Parses the rest of a comment such as `//## File "kernel.cu", line 12`.
+fn commented(rest: &str) -> Option<(&str, u32)> {
+    let (file, rest) = rest.split_once("\", line ")?;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    Some((file, rest[..digits].parse().ok()?))
 }
 
 #[cfg(test)]
@@ -158,10 +198,35 @@ mod tests {
     }
 
     #[test]
+    fn statements_of_ptx_are_found_in_any_layout() {
+        let ptx = ".entry _Z21__warpgauge_signatureIPFvvEEvv(){ ret; }\n.entry k(){ .reg .b32 %r<2>; mov.u32 %r1, 0;\n\
+            .loc\t1 7 1\n{  cvt.rn.f16.f32 %rs1, %f1;}\n{ // callseq 0, 0\n.param .b64 param0;\n\
+            st.param.b64 [param0], %rd1;\ncall.uni (retval0),\nvprintf,\n(\nparam0\n);\n}\n\
+            $L__BB0_2: @%p1 bra $L__BB0_2;\ncp.async.bulk.shared::cluster.global [%r1], [%rd1], 16, [%r2];\n\
+            ld.v2.f32 {%f1, %f2}, [%rd1];\n.pragma \"nounroll\";\n}";
+        let found = linked(ptx, CodeLanguage::Ptx);
+        let texts: Vec<_> =
+            lines(&found).into_iter().map(|(_, text, _, line)| (text, line)).collect();
+        assert_eq!(
+            texts,
+            [
+                ("mov.u32 %r1, 0", None),
+                ("cvt.rn.f16.f32 %rs1, %f1", Some(7)),
+                ("st.param.b64 [param0], %rd1", Some(7)),
+                ("call.uni (retval0), vprintf, ( param0 )", Some(7)),
+                ("@%p1 bra $L__BB0_2", Some(7)),
+                ("cp.async.bulk.shared::cluster.global [%r1], [%rd1], 16, [%r2]", Some(7)),
+                ("ld.v2.f32 {%f1, %f2}, [%rd1]", Some(7)),
+            ]
+        );
+    }
+
+    #[test]
     fn instructions_of_sass_have_the_line_of_the_last_comment() {
         let sass = "\
             //--------------------- .text.k   --------------------------\n\t.section .text.k\nk:\n\
             .text.k:\n\t//## File \"/tmp/k.cu\", line 12 inlined at \"/tmp/k.cu\", line 5\n\
+            \t//## File \"/tmp/k.cu\", line 5\n\
             \x20       /*0000*/                   LDC R1, c[0x0][0x28] ;    /* 0x00 */\n.L_x_1:\n\
             \t//## File \"/tmp/k.cu\", line x\n        /*0010*/     @P0 EXIT ;\n\
             \x20       /*0020*/               NOP;\n.L_x_3:\n";

@@ -35,6 +35,14 @@ pub fn instructions(listing: &str, language: CodeLanguage, symbol: &str) -> Opti
     }
 }
 
+/// Name of the kernel template that the compiler's module appends to sources, to query types.
+pub const PROBE: &str = "__warpgauge_signature";
+
+/// Returns whether a symbol belongs to an instance of [`PROBE`], not to a submitted kernel.
+pub fn is_probe(symbol: &str) -> bool {
+    symbol.contains(PROBE)
+}
+
 /// Returns a SASS listing without the kernels whose symbols satisfy `is_hidden`.
 pub fn without_kernels(listing: &str, is_hidden: impl Fn(&str) -> bool) -> String {
     sass::without(listing, is_hidden)

@@ -69,7 +69,7 @@ fn jumped_to(body: &str) -> HashSet<&str> {
     words.filter(|word| word.starts_with('$')).collect()
 }
 
-fn is_of_a_name(c: char) -> bool {
+pub(super) fn is_of_a_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%')
 }
 

@@ -325,7 +325,7 @@ impl Attempts<'_> {
                 ptx.kernels.into_iter().map(|k| knowledge.ptx(k)).collect()
             }
         };
-        Ok(infos.into_iter().filter(|k| !signature::is_probe(&k.symbol)).collect())
+        Ok(infos.into_iter().filter(|k| !warpgauge_code::listing::is_probe(&k.symbol)).collect())
     }
 }
 

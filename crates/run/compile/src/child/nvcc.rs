@@ -191,6 +191,6 @@ fn describe(
     let described = cubin.into_iter().map(|k| knowledge.machine_code(k));
     let mut kernels: Vec<KernelInfo> = described.collect();
     kernels.extend(ptx.into_iter().map(|k| knowledge.ptx(k)));
-    kernels.retain(|k| !signature::is_probe(&k.symbol));
+    kernels.retain(|k| !warpgauge_code::listing::is_probe(&k.symbol));
     Ok(kernels)
 }
