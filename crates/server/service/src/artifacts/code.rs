@@ -27,12 +27,9 @@ impl Artifacts {
     ) -> Result<KernelCodeView, ServiceError> {
         let job = records::row(&self.store, job_id, caller).await?;
         let kernels = self.kernels_of(&job, CODE).await?;
-        let chosen = chosen(&kernels, kernel).ok_or_else(|| {
-            let known: Vec<&str> = kernels.iter().map(|one| one.name.as_str()).collect();
-            ServiceError::NoArtifact {
-                what: format!("{CODE} of job {job_id}"),
-                reason: format!("the job's kernels are {}", known.join(", ")),
-            }
+        let chosen = chosen(&kernels, kernel).map_err(|reason| ServiceError::NoArtifact {
+            what: format!("{CODE} of job {job_id}"),
+            reason,
         })?;
         let files = sources(&chosen.code);
         let owner = Owner::named(&caller.owner);
@@ -62,6 +59,7 @@ impl Artifacts {
             reason: Some(reason),
         };
         let (kind, job_id) = (made.kind, made.job_id);
+        let kernel_type = made.kernel.code.kernel_type;
         let found = match way(made.kernel, kind) {
             Ok(way) => {
                 let way = with_lines(made.kernel, kind, way);
@@ -78,8 +76,9 @@ impl Artifacts {
         if found.instructions.is_empty() {
             return Ok(reason("the listing has no instructions of a kernel".to_owned()));
         }
+        let own = own_name(kernel_type);
         let named = |one: LinkedInstruction| LinkedInstruction {
-            file: one.file.map(|file| submitted(&file, files)),
+            file: one.file.map(|file| submitted(&file, files, own)),
             ..one
         };
         let instructions = found.instructions.into_iter().map(named).collect();
@@ -118,18 +117,15 @@ fn own_name(kernel_type: KernelType) -> &'static str {
     }
 }
 
-/// Returns the name of the submitted file to which a compiler's path refers. If there is none,
-/// returns only the path's last component, because callers must not see paths of this machine.
-fn submitted(path: &str, files: &[SourceText]) -> String {
-    let found = files.iter().find(|file| Path::new(path).ends_with(&file.name));
-    let own = |file: &&SourceText| {
-        let compiled_as = ["kernel.cu", "kernel.py"];
-        compiled_as.iter().any(|name| Path::new(path).ends_with(name)) && !file.name.is_empty()
-    };
-    let last = || Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned());
-    match found.or_else(|| files.first().filter(own)) {
+/// Returns the name of the submitted file to which a compiler's path refers. Compilers refer to the
+/// kernel's own file, the first one, by `own`. If there is no such file, returns only the path's last
+/// component, because callers must not see paths of this machine.
+fn submitted(path: &str, files: &[SourceText], own: &str) -> String {
+    let path = Path::new(path);
+    let found = files.iter().find(|file| path.ends_with(&file.name));
+    match found.or_else(|| files.first().filter(|_| path.ends_with(own))) {
         Some(file) => file.name.clone(),
-        None => last().unwrap_or_else(|| path.to_owned()),
+        None => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
     }
 }
 
@@ -141,10 +137,10 @@ mod tests {
     fn paths_of_compilers_are_names_of_submitted_files() {
         let file = |name: &str| SourceText { name: name.to_owned(), text: String::new() };
         let files = [file("src/scan.cu"), file("include/tile.cuh")];
-        assert_eq!(submitted("/tmp/job/include/tile.cuh", &files), "include/tile.cuh");
-        assert_eq!(submitted("kernel.cu", &files), "src/scan.cu");
-        assert_eq!(submitted("/opt/cuda/include/cuda_fp16.h", &files), "cuda_fp16.h");
-        assert_eq!(submitted("other_tile.cuh", &files), "other_tile.cuh");
-        assert_eq!(submitted("", &[]), "");
+        assert_eq!(submitted("/tmp/job/include/tile.cuh", &files, "kernel.cu"), "include/tile.cuh");
+        assert_eq!(submitted("kernel.cu", &files, "kernel.cu"), "src/scan.cu");
+        assert_eq!(submitted("/opt/cuda/include/cuda_fp16.h", &files, "kernel.cu"), "cuda_fp16.h");
+        assert_eq!(submitted("other_tile.cuh", &files, "kernel.cu"), "other_tile.cuh");
+        assert_eq!(submitted("", &[], "kernel.cu"), "");
     }
 }

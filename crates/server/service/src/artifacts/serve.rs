@@ -147,11 +147,7 @@ impl Artifacts {
         if is_file(kind) {
             return self.file(&job, kind).await;
         }
-        let chosen = chosen(&kernels, kernel).ok_or_else(|| {
-            let known: Vec<&str> = kernels.iter().map(|one| one.name.as_str()).collect();
-            let reason = format!("the job's kernels are {}", known.join(", "));
-            absent(kind, job_id, &reason)
-        })?;
+        let chosen = chosen(&kernels, kernel).map_err(|why| absent(kind, job_id, &why))?;
         let way = way(chosen, kind).map_err(|why| absent(kind, job_id, why))?;
         let order = Made { kernel: chosen, kind, job_id, owner: Owner::named(&caller.owner) };
         let content = self.made(way, order, Lines::AsCompiled).await?;
@@ -397,17 +393,23 @@ fn on_demand(kernel: &KeptKernel, target: Target) -> Option<String> {
     (kernel.target.emulated && !target.emulated).then(|| EMULATED.to_owned())
 }
 
-/// Returns the named kernel. Without a name, returns the first candidate of a comparison, or
-/// otherwise the job's kernel.
+/// Returns the named kernel. Without a name, it is the first candidate of a comparison, or else the
+/// job's kernel.
+///
+/// # Errors
+/// Returns the reason if the job has no kernel of that name.
 pub(super) fn chosen<'a>(
     kernels: &'a [Arc<KeptKernel>],
     name: Option<&str>,
-) -> Option<&'a KeptKernel> {
-    match name {
+) -> Result<&'a KeptKernel, String> {
+    let found = match name {
         Some(name) => kernels.iter().find(|one| one.name == name),
         None => kernels.get(1).or_else(|| kernels.first()),
-    }
-    .map(Arc::as_ref)
+    };
+    found.map(Arc::as_ref).ok_or_else(|| {
+        let known: Vec<&str> = kernels.iter().map(|one| one.name.as_str()).collect();
+        format!("the job's kernels are {}", known.join(", "))
+    })
 }
 
 /// Returns the name in a form that contains no path separators and needs no quotes.

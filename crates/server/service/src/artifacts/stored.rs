@@ -15,8 +15,8 @@ const KERNELS: &str = "kernels";
 
 const TAKEN_DOWN: &str = "artifacts of newer jobs needed the space; raise \
                           storage.artifacts_max_bytes, or evaluate again";
-const NEVER_KEPT: &str = "the server could not store it when the job ended, or was killed at that time; \
-                          evaluate again";
+const NEVER_KEPT: &str = "PyTorch compiled the kernels itself, or the server could not store it when the \
+                          job ended, or was killed at that time; for a kernel of another type, evaluate again";
 
 /// Result of looking up an artifact.
 pub(super) enum Lookup<T> {
