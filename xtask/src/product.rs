@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell;
 
-/// Kind of build.
+/// Kind of build: Cargo's profile, and the packages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
     /// Debug build of the program alone. It uses the dependency features of the test build. With
@@ -15,7 +15,7 @@ pub enum Profile {
     Dev,
     /// Debug build of the libraries, programs and examples of the whole workspace.
     Test,
-    /// Optimised build.
+    /// Optimised build of the program and the emulator.
     Release,
 }
 

@@ -21,7 +21,7 @@ const ARCHITECTURE: &str = "compute_75";
 /// of the device crate.
 const OPTIONS: &[&str] = &["--fmad=false"];
 
-/// Options of `support-ptx`.
+/// Options of `support-ptx`, which compiles the support kernels to PTX.
 #[derive(clap::Args)]
 pub struct Options {
     /// Compare the PTX with the file instead of writing the file.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Maximum length of a statement, lines.
 const MAX_LINES: usize = 256;
 
-/// Import statement.
+/// Import of one Python module by a statement.
 #[derive(Debug, PartialEq, Eq)]
 struct Import {
     /// Number of dots before the name of the module.

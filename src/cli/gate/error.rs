@@ -12,7 +12,6 @@ pub enum GateError {
     /// The suite cannot be read or is not valid.
     #[error("{}: {source}", path.display())]
     Suite {
-        /// The suite file.
         path: PathBuf,
         /// Problem that was found in the suite.
         source: Box<SuiteError>,
@@ -20,7 +19,6 @@ pub enum GateError {
     /// The calibration cannot be used.
     #[error("{}: {source}", path.display())]
     Calibration {
-        /// The calibration file.
         path: PathBuf,
         /// Problem that was found in the calibration.
         source: Box<CalibrationError>,
@@ -28,7 +26,6 @@ pub enum GateError {
     /// The device, driver or method differs from that of the baseline or the calibration.
     #[error("{} against {baseline}: {message}", suite.display())]
     Conditions {
-        /// The suite file.
         suite: PathBuf,
         /// Name of the baseline on the command line.
         baseline: String,
@@ -76,7 +73,6 @@ pub enum GateError {
     NoContract {
         /// Name of the case.
         case: String,
-        /// The contract file.
         path: PathBuf,
     },
     /// Both a directory and a git ref have this name.
@@ -84,10 +80,7 @@ pub enum GateError {
         "--baseline {name}: both a directory and a git ref have this name; write ./{name} for the \
          directory or refs/heads/{name} for the branch"
     )]
-    Ambiguous {
-        /// The ambiguous name.
-        name: String,
-    },
+    Ambiguous { name: String },
     /// The name refers neither to a directory nor to a git ref.
     #[error(
         "--baseline {name}: neither a directory nor a git ref of {}: {message}; fetch it first \
@@ -109,7 +102,6 @@ pub enum GateError {
     NoRepository {
         /// Name of the baseline on the command line.
         name: String,
-        /// The suite file.
         suite: PathBuf,
         /// The message that git printed.
         message: String,

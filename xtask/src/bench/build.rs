@@ -23,7 +23,7 @@ const LEAVES: [(&str, &str); 3] = [
 /// Options of `bench build`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Part to measure.
+    /// Part of the measurements to run.
     #[arg(value_enum, default_value = "all")]
     part: Part,
 }
@@ -31,7 +31,7 @@ pub struct Options {
 /// A part of the measurements.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
-    /// All parts.
+    /// All parts below, one after another.
     All,
     /// `cargo xtask demo` from a fresh clone.
     Demo,

@@ -19,7 +19,7 @@ use anyhow::{Result, bail};
 
 use crate::shell;
 
-/// Measurement to run.
+/// Measurement to run, with its options.
 #[derive(clap::Subcommand)]
 pub enum Command {
     /// Latency, recovery, memory and throughput of `warpgauge serve`.

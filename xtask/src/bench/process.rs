@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 /// Memory use of a process, MiB.
 #[derive(Debug, Clone, Copy)]
 pub struct Memory {
-    /// Current resident memory.
+    /// Resident memory at the time of reading.
     pub resident: f64,
     /// Largest resident memory since the start of the process, or since [`reset_peak`].
     pub peak: f64,

@@ -61,7 +61,7 @@ enum Check {
     Java,
     /// progenitor, language Rust.
     Rust,
-    /// prometheus-client's metrics parser.
+    /// The metrics parser of prometheus-client.
     Metrics,
     /// The official Python SDK of the Model Context Protocol, over HTTP and standard streams.
     Mcp,

@@ -33,7 +33,7 @@ pub struct PinMismatch {
     pub what: &'static str,
     /// Value of the baseline.
     pub pinned: String,
-    /// Current value.
+    /// Value under the current conditions.
     pub now: String,
 }
 

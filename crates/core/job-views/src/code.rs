@@ -17,12 +17,12 @@ pub struct KernelCodeView {
     pub listings: Vec<CodeListing>,
 }
 
-/// Submitted source file.
+/// Source file as the caller submitted it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SourceText {
     /// Name of the file, as in the `file` field of instructions.
     pub name: String,
-    /// Content.
+    /// Whole text of the file.
     pub text: String,
 }
 

@@ -93,7 +93,7 @@ pub struct SharedTensor {
 /// Shared tensors of the caller.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct TensorList {
-    /// Tensors, oldest first.
+    /// Tensors of the caller, oldest first.
     pub tensors: Vec<SharedTensor>,
     /// Number of tensors.
     pub count: usize,

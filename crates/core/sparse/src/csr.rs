@@ -30,7 +30,7 @@ pub enum CsrError {
         array: &'static str,
         /// The length of the array.
         came: u64,
-        /// The required length.
+        /// The length that the array must have.
         wanted: u64,
         /// An explanation of the required length.
         why: &'static str,

@@ -61,7 +61,7 @@ pub enum GeneratorError {
     /// The matrix would be too large.
     #[error("{text} would have {entries} entries; at most {MAX_ENTRIES} are generated")]
     TooLarge {
-        /// The requested matrix.
+        /// The text by which the caller requested the matrix.
         text: String,
         /// The number of entries that it would have.
         entries: u64,

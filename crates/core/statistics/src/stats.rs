@@ -15,11 +15,11 @@ pub struct RuntimeStats {
     pub mean: f64,
     /// Sample standard deviation (n − 1); 0 for one sample.
     pub std: f64,
-    /// Shortest launch time.
+    /// Shortest of the launch times, milliseconds.
     pub min: f64,
-    /// Longest launch time.
+    /// Longest of the launch times, milliseconds.
     pub max: f64,
-    /// Median launch time.
+    /// Median of the launch times, milliseconds.
     pub median: f64,
     /// 95th percentile, linear interpolation (Hyndman–Fan type 7).
     pub percentile_95: f64,

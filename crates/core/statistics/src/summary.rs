@@ -18,9 +18,9 @@ pub struct Summary {
     /// Sample standard deviation (n − 1). Absent if there are fewer than 2 samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub std: Option<f64>,
-    /// Smallest sample.
+    /// Smallest of the samples, milliseconds.
     pub min: f64,
-    /// Largest sample.
+    /// Largest of the samples, milliseconds.
     pub max: f64,
     /// Median of the samples.
     pub median: f64,

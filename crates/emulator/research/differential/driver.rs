@@ -13,7 +13,7 @@ use crate::suite::module::{Module, kernel, text};
 
 /// Time after which a running kernel is reported as failed.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Value of `CUDA_ERROR_NOT_READY`.
+/// Value of `CUDA_ERROR_NOT_READY`: work of the queried stream has not completed.
 const NOT_READY: c_int = 600;
 /// Values of `CU_JIT_ERROR_LOG_BUFFER` and `CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES`.
 const LOG_OPTIONS: [c_uint; 2] = [5, 6];

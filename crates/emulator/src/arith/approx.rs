@@ -57,7 +57,7 @@ fn exp2(x: f64) -> f64 {
     sum * f64::from_bits(power)
 }
 
-/// Returns `2^x`.
+/// Returns `2^x`: zero or infinity beyond the range of f32.
 #[inline(always)]
 pub(crate) fn ex2(x: f32) -> f32 {
     // Beyond these bounds the result is infinite or zero in any case. NaN stays NaN.
@@ -68,7 +68,7 @@ pub(crate) fn ex2(x: f32) -> f32 {
     if x.is_nan() { x } else { v }
 }
 
-/// Returns `log2 x`.
+/// Returns `log2 x`: negative infinity for a zero, and NaN for negative numbers.
 pub(crate) fn lg2(x: f32) -> f32 {
     if x.is_nan() || x < 0.0 {
         return f32::NAN;
@@ -125,7 +125,7 @@ fn sin_cos(x: f32) -> (f64, f64) {
     }
 }
 
-/// Returns `sin x`.
+/// Returns `sin x`: a zero with its sign for a zero, and NaN for infinite `x`.
 pub(crate) fn sin(x: f32) -> f32 {
     if x == 0.0 {
         // Keeps the sign.
@@ -134,12 +134,12 @@ pub(crate) fn sin(x: f32) -> f32 {
     if x.is_finite() { sin_cos(x).0 as f32 } else { f32::NAN }
 }
 
-/// Returns `cos x`.
+/// Returns `cos x`, and NaN for infinite `x`.
 pub(crate) fn cos(x: f32) -> f32 {
     if x.is_finite() { sin_cos(x).1 as f32 } else { f32::NAN }
 }
 
-/// Returns `tanh x`.
+/// Returns `tanh x`: by its series for |x| < 10⁻³, otherwise from `e^(2x)`.
 pub(crate) fn tanh(x: f32) -> f32 {
     if x.is_nan() || x == 0.0 {
         return x;

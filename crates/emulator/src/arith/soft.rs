@@ -10,7 +10,7 @@ pub(crate) enum Round {
     /// Rounds to nearest, ties to even.
     #[default]
     Rn,
-    /// Rounds toward zero.
+    /// Rounds toward zero: drops the remaining digits.
     Rz,
     /// Rounds toward negative infinity.
     Rm,

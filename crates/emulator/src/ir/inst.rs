@@ -39,7 +39,7 @@ pub(crate) struct Inst {
     pub(crate) imm: i64,
 }
 
-/// A register file.
+/// A register file, by the width of its registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Class {
     /// Registers of 32 bits, for values of 32 bits or less.

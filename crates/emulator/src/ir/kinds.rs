@@ -288,7 +288,7 @@ pub(crate) enum Vote {
     Ballot,
 }
 
-/// Operation of `redux`.
+/// Operation of `redux`, a reduction over the lanes of a warp. `S` means signed, and `U` unsigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Redux {
     Add,

@@ -126,7 +126,7 @@ pub(crate) struct Prototype<'a> {
     pub(crate) params: Vec<Var<'a>>,
 }
 
-/// A PTX instruction.
+/// A PTX instruction: guard, opcode and operands.
 #[derive(Debug)]
 pub(crate) struct Instr<'a> {
     /// Register of the guard, and whether it is negated.
@@ -149,7 +149,7 @@ pub(crate) enum Operand<'a> {
     Part(&'a str, &'a str),
     /// A name of a variable, plus a constant.
     Symbol(Symbol<'a>),
-    /// An integer constant.
+    /// An integer constant. An i128 holds all values of `.s64` and `.u64`.
     Int(i128),
     /// `0f…`, the bits of an f32.
     F32(u32),

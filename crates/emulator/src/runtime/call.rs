@@ -209,7 +209,7 @@ pub fn hold(device: &'static DeviceInfo) -> Res<Handle> {
     Ok(handle)
 }
 
-/// Implements `cudaSetDevice`.
+/// Implements `cudaSetDevice`: selects the thread's device, and makes its primary context current.
 pub fn use_device(ordinal: c_int) -> Res {
     begin()?;
     let handle = hold(device(ordinal)?)?;

@@ -13,11 +13,11 @@ use crate::driver::state::copy::{Claim, Transfer};
 use crate::driver::state::registry::{device, registry};
 use crate::driver::state::stream::stream as stream_of;
 
-/// Value of `cudaMemcpyHostToDevice`.
+/// Value of `cudaMemcpyHostToDevice`: only the destination is device memory.
 pub const HOST_TO_DEVICE: c_uint = 1;
-/// Value of `cudaMemcpyDeviceToHost`.
+/// Value of `cudaMemcpyDeviceToHost`: only the source is device memory.
 pub const DEVICE_TO_HOST: c_uint = 2;
-/// Value of `cudaMemcpyDeviceToDevice`.
+/// Value of `cudaMemcpyDeviceToDevice`: source and destination are device memory.
 pub const DEVICE_TO_DEVICE: c_uint = 3;
 /// Value of `cudaMemcpyDefault`: the pointers determine the direction.
 pub const ANY: c_uint = 4;
@@ -49,7 +49,7 @@ pub fn flat(
     Transfer::flat((dst, to), (src, from), bytes as u64)?.submit(&stream, wait)
 }
 
-/// Value of `CU_MEMORYTYPE_ARRAY`.
+/// Value of `CU_MEMORYTYPE_ARRAY`: the memory is a CUDA array.
 const ARRAY: c_uint = 3;
 
 /// Returns the driver's memory type for a claim: `CU_MEMORYTYPE_DEVICE` or `CU_MEMORYTYPE_UNIFIED`.

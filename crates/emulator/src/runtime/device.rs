@@ -18,7 +18,7 @@ use crate::driver::c::code::Res;
 use crate::driver::c::entry::{Out, Text};
 use crate::driver::state::registry::device;
 
-/// Value of `cudaInitDeviceFlagsAreValid`.
+/// Value of `cudaInitDeviceFlagsAreValid`: `cudaInitDevice` applies the flags of the device.
 const FLAGS_ARE_VALID: c_uint = 1;
 
 fn set_flags(ordinal: c_int, flags: c_uint) -> Res {

@@ -1,4 +1,4 @@
-//! Functions for events.
+//! The CUDA runtime's functions for events, which call the driver's.
 
 use std::ffi::c_uint;
 

@@ -1,4 +1,4 @@
-//! Memset functions.
+//! The CUDA runtime's `cudaMemset` functions, which fill rows and layers with a byte.
 
 use std::ffi::c_int;
 

@@ -62,7 +62,7 @@ const UNREGISTERED: c_uint = 0;
 const HOST: c_uint = 1;
 const DEVICE: c_uint = 2;
 const MANAGED: c_uint = 3;
-/// Value of `cudaInvalidDeviceId`.
+/// Value of `cudaInvalidDeviceId`: the memory belongs to no device.
 const NO_DEVICE: c_int = -2;
 
 fn pitched(width: usize, height: usize) -> Res<(Address, usize)> {

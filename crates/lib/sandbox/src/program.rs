@@ -34,7 +34,7 @@ pub struct ChildProgram {
     pub arguments: Vec<OsString>,
     /// The part of this process's environment that the program receives.
     pub environment: Environment,
-    /// Additional environment variables.
+    /// Environment variables that the program receives beyond `environment`.
     pub variables: Vec<(OsString, OsString)>,
     /// The variables of this process's environment that the program does not receive.
     pub withheld: Vec<OsString>,
@@ -62,7 +62,6 @@ impl ChildProgram {
         self
     }
 
-    /// Adds command-line arguments.
     #[must_use]
     pub fn args(mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.arguments.extend(arguments.into_iter().map(Into::into));

@@ -5,7 +5,7 @@
 /// further.
 const MAX_DECADES: i32 = 24;
 
-/// A linear scale.
+/// A linear scale, from a range of values to a range of positions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Linear {
     values: (f64, f64),

@@ -1,4 +1,5 @@
-//! Launches of kernels.
+//! Launches of kernels: shape, attributes and parameters. The main types are [`LaunchShape`] and
+//! [`Params`].
 
 use std::ffi::{c_int, c_uint, c_void};
 

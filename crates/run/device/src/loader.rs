@@ -30,7 +30,7 @@ const FIRST_CANDIDATE: &str = "libcuda.so";
 /// The driver of a process. It cannot be changed later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DriverChoice {
-    /// NVIDIA's CUDA driver.
+    /// NVIDIA's CUDA driver, `libcuda.so.1`.
     Cuda,
     /// The emulator, whose library is this file.
     Emulator(PathBuf),
@@ -84,7 +84,6 @@ pub enum LoadError {
 
 /// A driver, opened and initialised.
 pub struct LoadedDriver {
-    /// The initialised driver.
     pub driver: Driver,
     /// The emulator's functions beyond the driver's interface. `None` for NVIDIA's driver.
     pub emulator: Option<EmulatorControl>,

@@ -40,7 +40,7 @@ pub struct GpuHealth {
     pub throttle_reasons: Option<u64>,
     /// Temperature of the chip, °C.
     pub temperature_c: Option<u32>,
-    /// Current power, W.
+    /// Power that NVML reports for the GPU, W.
     pub power_w: Option<f64>,
     /// Number of compute processes on the GPU that this server did not start.
     pub other_processes: Option<u32>,

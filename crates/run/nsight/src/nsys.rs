@@ -47,7 +47,6 @@ pub enum NsysTable {
 }
 
 impl NsysTable {
-    /// All tables.
     pub const ALL: [Self; 6] = [
         Self::Kernels,
         Self::MemoryTime,

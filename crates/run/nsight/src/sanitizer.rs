@@ -28,7 +28,7 @@ const PADDING_BYTES: u32 = 4_096;
 /// Maximum length of a log, bytes. A log with the maximum number of records fits.
 const LOG_BYTES: u64 = 16 << 20;
 
-/// Checker of compute-sanitizer.
+/// Checker of compute-sanitizer: a value of its option `--tool`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
     /// Accesses outside allocations, misaligned accesses, and accesses to freed memory.

@@ -8,7 +8,7 @@
 /// Hardware queues of a runner's context (`CUDA_DEVICE_MAX_CONNECTIONS`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Queues {
-    /// [`FEW`] queues.
+    /// [`FEW`] queues, for sources that create no streams.
     #[default]
     Few,
     /// The driver's default number of queues.

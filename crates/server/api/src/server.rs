@@ -74,9 +74,7 @@ pub enum ServeError {
     /// The address cannot be bound.
     #[error("cannot listen on {host}:{port}; is another server running there?")]
     Bind {
-        /// The configured host.
         host: String,
-        /// The configured port.
         port: u16,
         /// Cause of the failure.
         source: std::io::Error,

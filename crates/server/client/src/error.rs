@@ -47,7 +47,7 @@ pub enum ClientError {
         url: String,
         /// HTTP status.
         status: u16,
-        /// The server's explanation.
+        /// Explanation why the request was rejected.
         message: String,
         /// Codes of the problems that the server found in the request.
         problems: Vec<String>,

@@ -25,9 +25,7 @@ pub struct Services {
     pub compiler: Arc<dyn CompileService>,
     /// Runs suites, and stores baselines and the history.
     pub gate: Arc<dyn GateService>,
-    /// Stores sparse matrices.
     pub matrices: Arc<dyn MatrixService>,
-    /// Stores shared tensors.
     pub tensors: Arc<dyn TensorService>,
     /// Runs functions of callers.
     pub functions: Arc<dyn FunctionService>,

@@ -143,7 +143,7 @@ pub struct BaselineRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredBaseline {
     pub row: BaselineRow,
-    /// Content, unchanged.
+    /// Content of the baseline, exactly as it was stored.
     pub body: Vec<u8>,
 }
 

@@ -96,7 +96,7 @@ pub(super) fn give_back_again(writer: &Writer, held: &Held) {
     }
 }
 
-/// Creates leases.
+/// Creates leases of jobs, which share one writer.
 #[derive(Clone)]
 pub(super) struct LeaseMaker(pub(super) Writer);
 

@@ -290,7 +290,7 @@ pub struct JobPage {
     pub next: Option<String>,
 }
 
-/// Counts of jobs.
+/// Numbers of jobs in each state, and of those that wait and run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobStateCounts {
     /// Jobs by state, in the order of [`super::STATES`].

@@ -91,11 +91,11 @@ pub struct CompareRequest {
     /// their outputs only, and the report has `same_image`.
     #[serde(default = "default_true")]
     pub measure_identical: bool,
-    /// As in [`EvaluateRequest`].
+    /// Matrices whose content the request contains, as in [`EvaluateRequest::matrices`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub matrices: Vec<MatrixUsed>,
-    /// As in [`EvaluateRequest`].
+    /// Shared tensors whose content the request contains, as in [`EvaluateRequest::tensors`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub tensors: Vec<TensorUsed>,

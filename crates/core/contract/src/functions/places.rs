@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlaceKind {
-    /// The CPU.
+    /// The CPU of the machine.
     Cpu,
-    /// A CUDA GPU.
+    /// A CUDA GPU of the machine.
     Cuda,
 }
 

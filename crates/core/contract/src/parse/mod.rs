@@ -31,7 +31,7 @@ const MAX_ERROR_TEXT: usize = 2000;
 /// Format of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyFormat {
-    /// JSON (RFC 8259).
+    /// JSON, as RFC 8259 defines it.
     Json,
     /// YAML 1.2 (and 1.1's booleans and merge keys).
     Yaml,

@@ -28,9 +28,8 @@ const MAX_TEXT_BYTES: usize = 1024;
 pub enum AxisValue {
     /// `true` or `false`.
     Bool(bool),
-    /// An integer.
     Int(i64),
-    /// A finite number.
+    /// A finite number; infinities and NaN are rejected.
     Float(f64),
     /// A string. In a request it may also be a range, e.g. `2^10..2^24 by x4`.
     Text(String),

@@ -35,7 +35,7 @@ pub enum CalibrationError {
         what: &'static str,
         /// Value at the calibration.
         calibrated: String,
-        /// Current value.
+        /// Value under the current conditions.
         now: String,
     },
 }

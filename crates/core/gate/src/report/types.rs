@@ -85,7 +85,7 @@ pub enum BaselineKind {
     Git,
     /// Directory.
     Directory,
-    /// Stored baseline.
+    /// Stored baseline, which the request names.
     Stored,
     /// Contracts in the request.
     Inline,

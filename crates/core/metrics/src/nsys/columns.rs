@@ -30,7 +30,7 @@ pub(super) enum Table {
 /// Quantity that a column contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quantity {
-    /// Time in seconds.
+    /// Time, converted to seconds.
     Time,
     Bytes,
     BytesPerSecond,

@@ -89,7 +89,8 @@ impl Trace {
         Self { keep: true, ..Self::default() }
     }
 
-    /// Adds an activity.
+    /// Adds an activity to the times of its device, and to the events. Beyond `MAX_TRACE` events or
+    /// `MAX_NAMES` bytes of names, an event is only counted.
     pub(super) fn add(&mut self, row: &TraceRow<'_>) {
         self.add_time(row.device, row.start, row.duration, row.grid.is_some());
         let room = self.events.len() < MAX_TRACE && self.bytes < MAX_NAMES;

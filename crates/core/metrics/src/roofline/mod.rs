@@ -48,7 +48,7 @@ pub enum BoundBy {
     Compute,
     /// L1 cache and shared memory.
     L1,
-    /// L2 cache.
+    /// L2 cache, which all multiprocessors share.
     L2,
     /// Device memory.
     Dram,
@@ -118,7 +118,7 @@ pub enum Precision {
 pub enum Level {
     /// L1 cache and shared memory.
     L1,
-    /// L2 cache.
+    /// L2 cache, which all multiprocessors share.
     L2,
     /// Device memory.
     Dram,

@@ -8,13 +8,13 @@ use crate::KernelVerdict;
 /// Tone of a statement. A terminal shows it by a colour, and a page by a colour and a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
-    /// Favourable.
+    /// Favourable, for example correct or faster.
     Good,
     /// Inconclusive, or with a reservation.
     Doubt,
     /// Unfavourable to the kernel.
     Bad,
-    /// Neutral.
+    /// Neutral: a terminal shows the word without a colour.
     Plain,
 }
 

@@ -116,7 +116,6 @@ pub enum MarketError {
     NotServed {
         /// The word in the header.
         word: &'static str,
-        /// A suggested replacement.
         remedy: &'static str,
     },
     /// A line is invalid.

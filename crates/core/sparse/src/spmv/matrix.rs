@@ -19,7 +19,7 @@ pub struct UploadRequest {
     pub content: Blob,
 }
 
-/// A stored matrix.
+/// A stored matrix: its name, size and structure, without its entries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MatrixSummary {
     /// Name of the matrix.

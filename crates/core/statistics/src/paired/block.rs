@@ -10,9 +10,9 @@ use crate::stats::{Sorted, mean};
 /// One of the two kernels in a paired comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arm {
-    /// Reference kernel.
+    /// Reference kernel, in the outer slots of the order ABBA.
     A,
-    /// Candidate kernel.
+    /// Candidate kernel, in the inner slots of the order ABBA.
     B,
 }
 

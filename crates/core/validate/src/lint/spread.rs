@@ -6,7 +6,7 @@ use crate::pieces;
 /// Moments of the finite values of all seeds together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spread {
-    /// Population standard deviation.
+    /// Population standard deviation (divisor n) of the values.
     pub(super) std: f64,
     /// Mean of the magnitudes.
     pub(super) mean_magnitude: f64,

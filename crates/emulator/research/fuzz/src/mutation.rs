@@ -38,7 +38,7 @@ const SUFFIXES: [&str; 64] = [
     "ltu", "add", "cas", "exch", "volatile", "relaxed", "sys", "cta", "x4", "trans", "row", "col",
     "cc", "to", "reg",
 ];
-/// Opcodes of instructions.
+/// Opcodes that a mutation writes in place of a word.
 const OPCODES: [&str; 60] = [
     "abs",
     "activemask",

@@ -12,7 +12,7 @@ use crate::driver::state::ledger::Kind;
 use crate::driver::state::registry::{fresh, registry};
 use crate::memory::{TexelObject, Texels};
 
-/// Value of `CU_RESOURCE_TYPE_ARRAY`.
+/// Value of `CU_RESOURCE_TYPE_ARRAY`: the resource is a CUDA array.
 const ARRAY: u32 = 0;
 
 /// Creates an array in the current context and returns its handle.

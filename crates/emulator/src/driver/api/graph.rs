@@ -23,7 +23,8 @@ const AUTO_FREE: u64 = 1;
 const UPLOAD: u64 = 2;
 const DEVICE_LAUNCH: u64 = 4;
 const ALL_FLAGS: u64 = 15;
-/// Value of `CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED`.
+/// Value of `CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED`: the update failed, because the topology
+/// of the graph changed.
 const TOPOLOGY_CHANGED: c_uint = 2;
 
 fn graph(handle: Handle) -> Res<Arc<Graph>> {

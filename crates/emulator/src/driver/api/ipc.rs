@@ -20,7 +20,8 @@ use crate::driver::state::registry::registry;
 use crate::driver::state::segment::{Content, Name, made_here};
 use crate::driver::state::signal::{self, Shared};
 
-/// Value of `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`.
+/// Value of `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`: peer access between the devices is enabled as
+/// needed.
 const LAZY_PEER: c_uint = 1;
 
 /// The fields of a `CUipcMemHandle` or `CUipcEventHandle`.

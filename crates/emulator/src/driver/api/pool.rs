@@ -10,9 +10,9 @@ use crate::driver::c::entry::{In, Out, api, lock};
 use crate::driver::state::pool::Pool;
 use crate::driver::state::registry::{device, registry};
 
-/// Value of `CU_MEM_ALLOCATION_TYPE_PINNED`.
+/// Value of `CU_MEM_ALLOCATION_TYPE_PINNED`: the memory does not migrate while a program uses it.
 const PINNED: c_uint = 1;
-/// Value of `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`.
+/// Value of `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`: the memory can be read and written.
 const READ_WRITE: c_uint = 3;
 
 fn get(handle: Handle, attribute: c_uint, out: Out<u64>) -> Res {

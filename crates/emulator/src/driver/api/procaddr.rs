@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::{Out, Text, api};
 
-/// Values of `CUdriverProcAddressQueryResult`.
+/// Values of `CUdriverProcAddressQueryResult`: the symbol was found, was not found, or is newer
+/// than the requested CUDA version.
 const FOUND: c_uint = 0;
 const NOT_FOUND: c_uint = 1;
 const TOO_OLD: c_uint = 2;

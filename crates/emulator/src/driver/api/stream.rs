@@ -12,7 +12,7 @@ use crate::driver::state::registry::{fresh, registry};
 use crate::driver::state::stream::{GREATEST_PRIORITY, LEAST_PRIORITY, Role, stream};
 use crate::driver::state::task::Task;
 
-/// Value of `CU_STREAM_NON_BLOCKING`.
+/// Value of `CU_STREAM_NON_BLOCKING`: the stream does not synchronise with the default stream.
 const NON_BLOCKING: c_uint = 1;
 
 fn create(out: Out<Handle>, flags: c_uint, priority: c_int) -> Res {

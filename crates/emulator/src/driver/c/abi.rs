@@ -158,7 +158,7 @@ pub struct Location {
 }
 
 impl Location {
-    /// Value of `CU_MEM_LOCATION_TYPE_DEVICE`.
+    /// Value of `CU_MEM_LOCATION_TYPE_DEVICE`: `id` is the ordinal of a device.
     pub const DEVICE: c_uint = 1;
 }
 

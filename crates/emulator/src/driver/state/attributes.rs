@@ -4,9 +4,11 @@ use std::ffi::{c_int, c_uint};
 
 use super::device::{DeviceInfo, SM_COUNT};
 
-/// Value of `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`.
+/// Value of `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`: the number of the attribute with the
+/// first part of the compute capability.
 pub const CC_MAJOR: c_uint = 75;
-/// Value of `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR`.
+/// Value of `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR`: the number of the attribute with the
+/// second part of the compute capability.
 pub const CC_MINOR: c_uint = 76;
 /// Maximum number of threads per block of any kernel.
 pub const MAX_THREADS_PER_BLOCK: u32 = 1024;

@@ -18,9 +18,11 @@ use crate::driver::c::abi::Handle;
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::lock;
 
-/// Value of `CU_STREAM_CAPTURE_MODE_RELAXED`.
+/// Value of `CU_STREAM_CAPTURE_MODE_RELAXED`: potentially unsafe calls are allowed during the
+/// capture, and any thread may end it.
 pub const RELAXED: c_uint = 2;
-/// Values of `CUstreamCaptureStatus`.
+/// Values of `CUstreamCaptureStatus`: no capture, a valid capture, and an invalid capture that has
+/// not ended.
 const NONE: c_uint = 0;
 pub const ACTIVE: c_uint = 1;
 const INVALIDATED: c_uint = 2;

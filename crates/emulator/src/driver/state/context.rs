@@ -167,7 +167,8 @@ impl Context {
         self.core.flush_printf();
     }
 
-    /// Implements `cuCtxSynchronize`.
+    /// Implements `cuCtxSynchronize`: waits for all work, and returns the context's sticky error, if
+    /// any. Fails while a stream of the context captures.
     pub fn synchronize(&self) -> Res {
         if self.captures.load(Ordering::Acquire) > 0 {
             return Err(Code::STREAM_CAPTURE_UNSUPPORTED);

@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::{In, Out, write_text};
 
-/// Values of `CUjit_option`.
+/// Values of `CUjit_option`: the wall time, and the buffers of both logs with their sizes in bytes.
 const WALL_TIME: c_uint = 2;
 const INFO_LOG: c_uint = 3;
 const INFO_LOG_BYTES: c_uint = 4;

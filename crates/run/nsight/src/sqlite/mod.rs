@@ -130,7 +130,7 @@ fn read_within(path: &Path, time: Duration) -> Result<NsysReport, SqliteExportEr
     Ok(export.finish(notes))
 }
 
-/// Open export.
+/// An export of Nsight Systems, opened read-only.
 struct Database {
     connection: Connection,
 }

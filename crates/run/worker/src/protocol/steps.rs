@@ -121,7 +121,7 @@ impl StepLaunch {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Piece {
     pub memory: Memory,
-    /// Size, bytes.
+    /// Size of the buffer or of the scratch memory, bytes.
     pub bytes: u64,
 }
 

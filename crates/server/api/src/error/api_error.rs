@@ -68,7 +68,7 @@ pub struct ValidationError {
     pub field: String,
     /// Description of the problem: what was expected, what was received, and a remedy.
     pub message: String,
-    /// Stable error code.
+    /// Error code. Unlike the message, it is stable.
     #[serde(rename = "type")]
     pub kind: FailureCode,
 }

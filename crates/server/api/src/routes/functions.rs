@@ -28,7 +28,7 @@ use warpgauge_service::{Caller, FunctionService};
 /// Media type of function calls and of their answers.
 const CONTAINER: &str = "application/octet-stream";
 
-/// Operations on functions.
+/// Operations of the HTTP API on functions.
 pub(crate) struct Functions {
     pub(crate) service: Arc<dyn FunctionService>,
 }

@@ -131,7 +131,7 @@ pub(crate) struct CandidateLine {
 /// Error of a job that failed or was rejected.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Fault {
-    /// Stable error code.
+    /// Error code. Unlike the message, it is stable.
     pub(crate) code: String,
     pub(crate) message: String,
     /// JSON path of the invalid argument.

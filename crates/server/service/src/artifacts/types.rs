@@ -15,7 +15,7 @@ pub enum ArtifactKind {
     Llir,
     /// PTX, the input of the assembler.
     Ptx,
-    /// Disassembled machine code.
+    /// SASS, disassembled from the machine code.
     Sass,
     /// Machine code.
     Cubin,

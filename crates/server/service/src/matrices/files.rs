@@ -18,7 +18,7 @@ const PADDED_BYTES: u64 = 12;
 /// Format of a matrix file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatrixFileFormat {
-    /// Matrix Market format.
+    /// Matrix Market format, a text format.
     Market,
     /// SPASM format, version 2.
     Spasm,

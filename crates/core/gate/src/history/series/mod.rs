@@ -49,7 +49,7 @@ pub struct Series {
     pub key: SeriesKey,
     /// Quantity of the points: `time` (milliseconds), or the name of a count.
     pub metric: String,
-    /// Points, oldest first.
+    /// Points of the series, oldest first.
     pub points: Vec<TrendPoint>,
     /// Changes of the level.
     pub changes: Vec<ChangePoint>,

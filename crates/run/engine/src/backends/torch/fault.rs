@@ -22,7 +22,7 @@ pub(super) enum Blame {
     Unsure,
     /// The process from which runners are forked has ended.
     Parent,
-    /// This machine failed.
+    /// This machine failed, not the submission.
     Machine,
 }
 

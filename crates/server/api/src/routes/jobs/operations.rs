@@ -22,7 +22,7 @@ use warpgauge_model::{JobKind, JobState};
 use warpgauge_service::webhook::WebhookPolicy;
 use warpgauge_service::{ArtifactList, Caller, JobQuery, ServiceError, Services};
 
-/// Operations on jobs.
+/// Operations of the HTTP API on jobs.
 pub(crate) struct Jobs {
     pub(crate) service: Services,
     pub(crate) watchers: Watchers,

@@ -20,7 +20,7 @@ use warpgauge_contract::{
 use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, ProfilePlan};
 use warpgauge_service::{Caller, JobRequest, Services};
 
-/// Operations on kernels.
+/// Operations of the HTTP API on kernels.
 pub(crate) struct Kernels {
     pub(crate) service: Services,
 }
@@ -96,7 +96,7 @@ impl Kernels {
         /// Whether to wait for the report.
         #[oai(default = "yes")]
         wait: Query<bool>,
-        /// The two sources.
+        /// The two PyTorch sources, in the fields of the CUDA Evaluation Server.
         request: CompatibleBody<LegacyCompareRequest>,
     ) -> Result<ReportOrAccepted<CompareResponse>, OperationError<ContractErrors>> {
         let ParsedBody { value, share, .. } = request;

@@ -19,7 +19,7 @@ use warpgauge_telemetry::Recent;
 pub struct Stats {
     /// Statistics of stored jobs.
     pub job_stats: JobStats,
-    /// Statistics of compilations.
+    /// Numbers, durations and cache hits of compilations.
     pub compilation_metrics: CompilationMetrics,
     /// Statistics of runs on devices.
     pub profiling_metrics: ProfilingMetrics,
@@ -31,7 +31,7 @@ pub struct Stats {
     pub timestamp: f64,
 }
 
-/// Statistics of compilations.
+/// Numbers, durations and cache hits of compilations.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct CompilationMetrics {
     /// Number of compilations, including those whose image was in the cache.

@@ -15,7 +15,7 @@ const BYTES: &str = "application/octet-stream";
 #[derive(Debug, Clone, Copy, Default, Enum)]
 #[oai(rename_all = "lowercase")]
 pub(crate) enum MatrixFormat {
-    /// Matrix Market format.
+    /// Matrix Market format, a text format.
     #[default]
     Mtx,
     /// SPASM, version 2.

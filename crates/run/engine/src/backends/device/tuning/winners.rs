@@ -57,7 +57,8 @@ impl Winners {
         same.then(|| report.clone())
     }
 
-    /// Stores a choice.
+    /// Stores a choice in place of an earlier one with the same key. Beyond `MAX_KEPT`, the oldest
+    /// choices are removed.
     pub(super) fn put(&self, key: Key, report: &TuningReport) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(known, _)| *known != key);
