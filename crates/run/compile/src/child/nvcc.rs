@@ -23,7 +23,7 @@ use crate::protocol::{
     Built, ChildRequest, FILES, MAX_FRAME_BYTES, NvccWork, Outcome, without_directory,
 };
 use crate::ptxas;
-use crate::signature::{self, numbered_answer, numbered_suffix};
+use crate::signature::{numbered_answer, numbered_suffix};
 use warpgauge_code::source::{SourceKernel, enumerations, find_kernels};
 use warpgauge_model::FailureCode;
 use warpgauge_model::ImageFormat;
