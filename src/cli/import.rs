@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::args::ImportArgs;
-use super::contract_file::check_file;
+use super::contract_file::{ContractFileError, check_file};
 use super::terminal::Terminal;
 use super::{CliError, import_changes, import_table, local};
 use crate::exit::Exit;
@@ -18,6 +18,9 @@ use warpgauge_page::PageOf;
 
 /// Maximum size of a file, bytes.
 const MAX_BYTES: u64 = 256 << 20;
+
+/// Number of bytes that show whether a file is an SQLite database.
+const HEAD_BYTES: u64 = 16;
 
 pub(super) fn run(
     args: &ImportArgs,
@@ -65,10 +68,8 @@ fn json(value: &impl serde::Serialize) -> Result<String, CliError> {
 
 /// Returns the content of a file. Its metrics have the names of warpgauge's catalogue.
 fn imported(path: &Path, selection: &Selection, config: &Config) -> Result<Imported, CliError> {
-    let bytes = match head(path)? {
-        Head::Sqlite => return export(path, path),
-        Head::Other => read(path)?,
-    };
+    // SQLite opens its files itself.
+    let Some(bytes) = read(path)? else { return export(path, path) };
     let most = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX);
     let bytes = import::unpacked(bytes, most).map_err(|error| refused(path, &error))?;
     if import::is_sqlite(&bytes) {
@@ -90,25 +91,6 @@ fn imported(path: &Path, selection: &Selection, config: &Config) -> Result<Impor
     import::import_bytes(bytes, name, selection).map_err(|error| refused(path, &error))
 }
 
-/// Kind of a file according to its first bytes.
-enum Head {
-    /// An SQLite database, which is opened in place.
-    Sqlite,
-    Other,
-}
-
-fn head(path: &Path) -> Result<Head, CliError> {
-    if path.as_os_str() == "-" {
-        return Ok(Head::Other);
-    }
-    check_file(path)?;
-    let unreadable = |error| CliError::Usage(format!("could not read {}: {error}", path.display()));
-    let file = File::open(path).map_err(unreadable)?;
-    let mut head = Vec::new();
-    file.take(16).read_to_end(&mut head).map_err(unreadable)?;
-    Ok(if import::is_sqlite(&head) { Head::Sqlite } else { Head::Other })
-}
-
 /// Returns the content of an SQLite export of Nsight Systems. Errors contain the path `named`.
 fn export(path: &Path, named: &Path) -> Result<Imported, CliError> {
     sqlite::read_export(path)
@@ -120,26 +102,32 @@ fn refused(path: &Path, error: &ImportError) -> CliError {
     CliError::Usage(format!("{}: {error}", path.display()))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, CliError> {
-    let unreadable = |error| CliError::Usage(format!("could not read {}: {error}", path.display()));
+/// Reads a file, or standard input. Returns `None` for a file that is an SQLite database.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, CliError> {
+    let unreadable = |source| ContractFileError::Read { path: path.to_owned(), source };
     let mut bytes = Vec::new();
     if path.as_os_str() == "-" {
         let mut input = std::io::stdin().lock().take(MAX_BYTES + 1);
         input.read_to_end(&mut bytes).map_err(unreadable)?;
     } else {
         check_file(path)?;
-        let file = File::open(path).map_err(unreadable)?;
-        // A file that is too large is rejected before it is read.
+        let mut file = File::open(path).map_err(unreadable)?;
+        file.by_ref().take(HEAD_BYTES).read_to_end(&mut bytes).map_err(unreadable)?;
+        if import::is_sqlite(&bytes) {
+            return Ok(None);
+        }
+        // A file that is too large is rejected before the rest of it is read.
         let length = file.metadata().map_err(unreadable)?.len();
         if length > MAX_BYTES {
             return Err(too_long(path));
         }
         bytes.reserve_exact(usize::try_from(length).unwrap_or(0).saturating_add(1));
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        let rest = (MAX_BYTES + 1).saturating_sub(bytes.len() as u64);
+        file.take(rest).read_to_end(&mut bytes).map_err(unreadable)?;
     }
     match bytes.len() as u64 > MAX_BYTES {
         true => Err(too_long(path)),
-        false => Ok(bytes),
+        false => Ok(Some(bytes)),
     }
 }
 
