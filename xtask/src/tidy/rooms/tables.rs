@@ -111,7 +111,7 @@ pub const TABLES: &[Table] = &[
                 "environment",
                 &["cache", "error", "limits", "protocol", "spares", "supervisor", "toolchain"],
             ),
-            ("disassemble", &["environment", "error", "protocol", "signature", "toolchain"]),
+            ("disassemble", &["environment", "error", "protocol", "toolchain"]),
             (
                 "job",
                 &[
