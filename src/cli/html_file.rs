@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -21,9 +21,21 @@ pub(super) struct HtmlFlag {
 }
 
 impl HtmlFlag {
-    /// Checks that the file can be written, before anything runs. The check leaves no file behind.
-    pub(super) fn check(&self) -> Result<(), CliError> {
+    /// Checks that the file can be written and is none of the command's input files, before anything
+    /// runs. The check leaves no file behind.
+    pub(super) fn check<'p>(
+        &self,
+        inputs: impl IntoIterator<Item = &'p PathBuf>,
+    ) -> Result<(), CliError> {
         let Some(path) = &self.path else { return Ok(()) };
+        let id = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+        let own = id(path);
+        if own.is_some() && inputs.into_iter().any(|input| id(input) == own) {
+            return Err(CliError::Usage(format!(
+                "--html {}: the command reads this file; name another one to write",
+                path.display()
+            )));
+        }
         open(path).map(drop).map_err(|source| failed(path, source))
     }
 
@@ -109,7 +121,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.html");
         let flag = flag(&path);
-        flag.check().unwrap();
+        flag.check([]).unwrap();
         assert!(names(folder.path()).is_empty());
         let sweep = sweep();
         flag.write(PageOf::Sweep(&sweep), quiet()).unwrap();
@@ -126,6 +138,21 @@ mod tests {
     }
 
     #[test]
+    fn an_input_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let [input, link] = ["k.cu", "link.html"].map(|name| folder.path().join(name));
+        fs::write(&input, "source").unwrap();
+        std::os::unix::fs::symlink(&input, &link).unwrap();
+        let other = folder.path().join("none.cu");
+        for path in [&input, &link] {
+            let error = flag(path).check([&other, &input]).unwrap_err().to_string();
+            assert!(error.contains("reads this file"), "{error}");
+        }
+        flag(&folder.path().join("new.html")).check([&input, &other]).unwrap();
+        assert_eq!(fs::read_to_string(&input).unwrap(), "source");
+    }
+
+    #[test]
     fn links_to_a_missing_file_stay_and_the_file_is_written() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
@@ -133,26 +160,26 @@ mod tests {
         std::os::unix::fs::symlink("reports/one.html", at("second.html")).unwrap();
         std::os::unix::fs::symlink(at("second.html"), at("first.html")).unwrap();
         let flag = flag(&at("first.html"));
-        flag.check().unwrap();
+        flag.check([]).unwrap();
         flag.write(PageOf::Sweep(&sweep()), quiet()).unwrap();
         assert!(fs::read_to_string(at("reports/one.html")).unwrap().ends_with("</html>"));
         for link in ["first.html", "second.html"] {
             assert!(fs::symlink_metadata(at(link)).unwrap().is_symlink(), "{link}");
         }
         std::os::unix::fs::symlink("missing/one.html", at("lost.html")).unwrap();
-        assert!(HtmlFlag { path: Some(at("lost.html")) }.check().is_err());
+        assert!(HtmlFlag { path: Some(at("lost.html")) }.check([]).is_err());
         std::os::unix::fs::symlink("circle.html", at("circle.html")).unwrap();
-        assert!(HtmlFlag { path: Some(at("circle.html")) }.check().is_err());
+        assert!(HtmlFlag { path: Some(at("circle.html")) }.check([]).is_err());
     }
 
     #[test]
     fn what_cannot_be_written_is_an_error_before_anything_runs() {
         let folder = tempfile::tempdir().unwrap();
-        let missing = flag(&folder.path().join("missing/report.html")).check().unwrap_err();
+        let missing = flag(&folder.path().join("missing/report.html")).check([]).unwrap_err();
         assert!(missing.render().starts_with("could not write "), "{}", missing.render());
-        let directory = flag(folder.path()).check().unwrap_err();
+        let directory = flag(folder.path()).check([]).unwrap_err();
         assert!(directory.render().contains("not a regular file"), "{}", directory.render());
-        assert!(flag(Path::new("/dev/null")).check().is_err());
-        assert!(HtmlFlag::default().check().is_ok());
+        assert!(flag(Path::new("/dev/null")).check([]).is_err());
+        assert!(HtmlFlag::default().check([]).is_ok());
     }
 }

@@ -32,7 +32,12 @@ pub(super) fn run(
         let text = format!("--metrics: {}", unknown_name(name));
         return Err(CliError::Usage(text));
     }
-    args.html.check()?;
+    args.html.check(std::iter::once(&args.file).chain(&args.against))?;
+    let is_stdin = |path: &Path| path.as_os_str() == "-";
+    if is_stdin(&args.file) && args.against.as_deref().is_some_and(is_stdin) {
+        let text = "--against -: standard input is the report itself; name a file";
+        return Err(CliError::Usage(text.to_owned()));
+    }
     let imported = imported(&args.file, &selection, config)?;
     let after = name(&args.file);
     let shown = match &args.against {

@@ -20,7 +20,7 @@ pub(super) fn run(
     config: &Config,
     terminal: Terminal,
 ) -> Result<Exit, CliError> {
-    args.html.check()?;
+    args.html.check([&args.contract])?;
     let progress = Progress::start(terminal);
     let to = (&args.target, args.patience.seconds);
     let wishes = args.kernel.wishes();

@@ -46,7 +46,7 @@ pub(super) struct SweepArgs {
 }
 
 pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
-    args.html.check()?;
+    args.html.check([&args.contract])?;
     let progress = Progress::start(terminal);
     let flags = &args.kernel;
     let opened = kernel_contract::open(

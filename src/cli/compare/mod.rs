@@ -39,7 +39,7 @@ pub(super) fn run(
     config: &Config,
     terminal: Terminal,
 ) -> Result<Exit, CliError> {
-    args.html.check()?;
+    args.html.check(std::iter::once(&args.reference).chain(&args.custom))?;
     let progress = Progress::start(terminal);
     let wishes = args.assume.single_wishes(args.kernel_name.as_deref());
     let opened = kernel_contract::open(

@@ -21,7 +21,7 @@ use warpgauge_page::PageOf;
 use warpgauge_report::EvaluateResponse;
 
 pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
-    args.html.check()?;
+    args.html.check([&args.contract])?;
     args.return_outputs.as_deref().map_or(Ok(()), outputs::check)?;
     if args.watch {
         return watch::run(args, config, terminal);

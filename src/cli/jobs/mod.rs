@@ -42,7 +42,7 @@ pub(super) fn run(
 /// Prints the state of a job and its report. The exit code is success if the server knows the job,
 /// whatever its state.
 fn show(args: &ShowArgs, terminal: Terminal) -> Result<Exit, CliError> {
-    args.html.check()?;
+    args.html.check([])?;
     let Reply { text, value: job } = fetch(&args.job)?;
     if args.job.json {
         terminal.print_line(&text)?;

@@ -160,7 +160,7 @@ fn the_command_line_uses_stored_baselines_and_shows_the_history() {
     let gate = |more: &[&str]| repository.gate(&[&["--baseline", "stored:main"], more].concat());
     let remote = ["--server", server.url.as_str(), "--quiet", "--json"];
     let (exit, _, stderr) = gate(&remote);
-    assert!(exit == 1 && stderr.contains("no baseline main"), "{exit} {stderr}");
+    assert!(exit == 1 && stderr.contains("no baseline `main`"), "{exit} {stderr}");
     let new = json!({"name": "main", "commit": "abc", "cases": [case(LOOP)]});
     assert_eq!(server.post_json("/baselines", &new).status, 200);
     let (exit, stdout, stderr) = gate(&remote);

@@ -60,7 +60,7 @@ pub enum ServiceError {
         message: String,
     },
     /// No such baseline.
-    #[error("there is no baseline {0}; GET /baselines lists the existing ones")]
+    #[error("there is no baseline `{0}`; GET /baselines lists the existing ones")]
     NoSuchBaseline(String),
     /// No such matrix.
     #[error(

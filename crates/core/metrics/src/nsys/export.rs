@@ -38,7 +38,8 @@ pub struct ExportedActivity<'a> {
 /// Reasons why a row of an export is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ExportError {
-    #[error("it has more than {MAX_ROWS} rows")]
+    /// The tables of the export have too many rows together.
+    #[error("with its rows, the export has more than {MAX_ROWS} rows")]
     TooManyRows,
     #[error("it has more than {MAX_NAMES} names, or more than {} MiB of them", MAX_BYTES >> 20)]
     TooManyNames,

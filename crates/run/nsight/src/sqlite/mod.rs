@@ -6,16 +6,19 @@
 //! are not loaded, and the schema is not trusted. Length of texts, number of rows and time are
 //! limited.
 
+mod error;
+
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+pub use error::SqliteExportError;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
+use rusqlite::{Connection, OpenFlags, Row, Statement};
 use warpgauge_metrics::nsys::{ExportError, ExportedActivity, NsysExport, NsysReport};
 
 /// Maximum length of a text or a record, bytes.
@@ -48,56 +51,35 @@ const COPIES: [(i64, &str); 13] = [
     (13, "[CUDA memcpy Unified Device-to-Device]"),
 ];
 
-/// Reasons why a database cannot be imported.
-#[derive(Debug, thiserror::Error)]
-pub enum SqliteExportError {
-    /// The file is not a database, or it is damaged or truncated.
-    #[error(
-        "the SQLite database cannot be read ({0}); export it again with \
-         `nsys export --type sqlite --force-overwrite=true FILE.nsys-rep`"
-    )]
-    Unreadable(rusqlite::Error),
-    /// The database has no table `StringIds`, which every export has.
-    #[error(
-        "this SQLite database is no export of Nsight Systems: it has no table `StringIds`; export \
-         with `nsys export --type sqlite FILE.nsys-rep`"
-    )]
-    OtherDatabase,
-    /// A table is a view or a virtual table.
-    #[error("`{0}` is no plain table, so this is no export of Nsight Systems; it is not read")]
-    NoTable(&'static str),
-    /// The export contains no activities of a GPU, no calls and no ranges.
-    #[error(
-        "the SQLite export has no kernels, copies, calls of CUDA or ranges; trace with \
-         `nsys profile --trace=cuda,nvtx PROGRAM`"
-    )]
-    Empty,
-    /// A cell has a different type from the one that Nsight Systems writes.
-    #[error("table `{table}`, column `{column}`: the cell is no {what}, so it was changed")]
-    Cell { table: &'static str, column: &'static str, what: &'static str },
-    /// A row exceeds a limit or has invalid times.
-    #[error(
-        "table `{table}`: {error}; export a table of it with `nsys stats --format csv --report \
-         cuda_gpu_kern_sum FILE.sqlite`"
-    )]
-    Row { table: &'static str, error: ExportError },
-    /// Reading exceeds the time limit.
-    #[error(
-        "the SQLite database takes more than {} s to read; export a table of it with \
-         `nsys stats --format csv --report cuda_gpu_kern_sum FILE.sqlite`",
-        TIME.as_secs()
-    )]
-    TooSlow,
-}
+/// Statement that reads the text of an id.
+const TEXT: &str = "SELECT value FROM StringIds WHERE id = ?1";
 
-impl From<rusqlite::Error> for SqliteExportError {
-    fn from(error: rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(ErrorCode::OperationInterrupted) => SqliteExportError::TooSlow,
-            _ => SqliteExportError::Unreadable(error),
-        }
-    }
-}
+/// Instructions of SQLite's machine that read cells of a table, compare them with a number and
+/// return them.
+const READING: [&str; 22] = [
+    "Init",
+    "Transaction",
+    "Goto",
+    "Halt",
+    "OpenRead",
+    "Rewind",
+    "Next",
+    "Column",
+    "Rowid",
+    "Null",
+    "Integer",
+    "RealAffinity",
+    "Affinity",
+    "Variable",
+    "IsNull",
+    "Ne",
+    "SeekRowid",
+    "SeekGE",
+    "IdxGT",
+    "DeferredSeek",
+    "Close",
+    "ResultRow",
+];
 
 /// Reads the kernels, copies, fills, calls and ranges of an export.
 ///
@@ -112,9 +94,11 @@ fn read_within(path: &Path, time: Duration) -> Result<NsysReport, SqliteExportEr
     let mut export = NsysExport::default();
     let mut texts = Texts::default();
     let mut notes = Vec::new();
-    if database.columns("StringIds")?.is_none() {
+    let columns = database.columns("StringIds")?.unwrap_or_default();
+    if !["id", "value"].iter().all(|name| columns.iter().any(|column| column == name)) {
         return Err(SqliteExportError::OtherDatabase);
     }
+    database.reading(TEXT)?;
     let devices = database.devices()?;
     database.kernels(&mut export, &mut texts, &devices)?;
     database.copies(&mut export, &devices)?;
@@ -124,8 +108,19 @@ fn read_within(path: &Path, time: Duration) -> Result<NsysReport, SqliteExportEr
     if open > 0 {
         notes.push(format!("{open} ranges have no end: they are left out"));
     }
+    let graphs = database.graphs()?;
+    if graphs > 0 {
+        notes.push(format!(
+            "{graphs} launches of CUDA graphs are recorded as a whole, so that their kernels are \
+             missing: trace with `nsys profile --cuda-graph-trace=node`"
+        ));
+    }
     if export.is_empty() {
-        return Err(SqliteExportError::Empty);
+        return Err(if graphs > 0 {
+            SqliteExportError::OnlyGraphs
+        } else {
+            SqliteExportError::Empty
+        });
     }
     Ok(export.finish(notes))
 }
@@ -144,6 +139,15 @@ struct Texts {
 
 impl Database {
     fn open(path: &Path, time: Duration) -> Result<Self, SqliteExportError> {
+        // SQLite ignores these files when it opens a database as immutable.
+        for end in ["-wal", "-journal"] {
+            let mut beside = path.as_os_str().to_owned();
+            beside.push(end);
+            if std::fs::metadata(&beside).is_ok_and(|found| found.len() > 0) {
+                let name = Path::new(&beside).file_name().unwrap_or_default();
+                return Err(SqliteExportError::NotClosed(name.to_string_lossy().into_owned()));
+            }
+        }
         let mut uri = "file:".to_owned();
         for byte in path.as_os_str().as_bytes() {
             match byte {
@@ -185,18 +189,40 @@ impl Database {
 
     /// Returns the columns of a table. Returns `None` if the export does not have the table.
     fn columns(&self, table: &'static str) -> Result<Option<Vec<String>>, SqliteExportError> {
-        let kinds = "SELECT type FROM pragma_table_list WHERE schema = 'main' AND name = ?1";
+        // A table of the file may have the name of a table-valued pragma, but not that of the schema.
+        let kinds = "SELECT rootpage > 0 AND sql LIKE 'CREATE TABLE%' FROM main.sqlite_schema \
+                     WHERE name = ?1 AND type IN ('table', 'view')";
         let mut kinds = self.connection.prepare(kinds)?;
         let mut rows = kinds.query([table])?;
         let Some(row) = rows.next()? else { return Ok(None) };
-        if !matches!(row.get_ref(0)?, ValueRef::Text(b"table")) {
+        if row.get_ref(0)? != ValueRef::Integer(1) {
             return Err(SqliteExportError::NoTable(table));
         }
+        let mut columns =
+            self.connection.prepare(&format!("PRAGMA main.table_xinfo(\"{table}\")"))?;
         // In `hidden`, 2 and 3 mean generated columns, whose expressions must not run.
-        let names = "SELECT name FROM pragma_table_xinfo(?1) WHERE hidden = 0 LIMIT 200";
-        let mut names = self.connection.prepare(names)?;
-        let names = names.query_map([table], |row| row.get::<_, String>(0))?;
-        Ok(Some(names.collect::<Result<_, _>>()?))
+        let named =
+            |row: &Row<'_>| Ok((row.get::<_, String>("name")?, row.get::<_, i64>("hidden")?));
+        let columns = columns.query_map([], named)?.collect::<Result<Vec<_>, _>>()?;
+        Ok(Some(
+            columns.into_iter().filter(|(_, hidden)| *hidden == 0).map(|(name, _)| name).collect(),
+        ))
+    }
+
+    /// Compiles a statement that reads one plain table, and nothing else: its program has only
+    /// instructions that read cells. Views, virtual tables and expressions need others.
+    fn reading(&self, statement: &str) -> Result<Statement<'_>, SqliteExportError> {
+        let mut program = self.connection.prepare(&format!("EXPLAIN {statement}"))?;
+        let empty = vec![rusqlite::types::Null; program.parameter_count()];
+        let opcodes = program
+            .query_map(rusqlite::params_from_iter(empty), |row| row.get::<_, String>("opcode"))?;
+        for opcode in opcodes {
+            let opcode = opcode?;
+            if !READING.contains(&opcode.as_str()) {
+                return Err(SqliteExportError::Runs(opcode));
+            }
+        }
+        Ok(self.connection.prepare(statement)?)
     }
 
     /// Calls `take` for each row of a table. A column that the table lacks has no value.
@@ -207,15 +233,20 @@ impl Database {
         mut take: impl FnMut(&Cells<'_>) -> Result<(), SqliteExportError>,
     ) -> Result<(), SqliteExportError> {
         let Some(known) = self.columns(table)? else { return Ok(()) };
+        let is_known = |column: &&str| known.iter().any(|known| known == column);
+        let of_time = columns.iter().filter(|column| ["start", "end"].contains(*column));
+        if let Some(column) = of_time.copied().find(|column| !is_known(column)) {
+            return Err(SqliteExportError::NoColumn { table, column });
+        }
         let list: Vec<String> = columns
             .iter()
-            .map(|column| match known.iter().any(|known| known == column) {
+            .map(|column| match is_known(column) {
                 true => format!("\"{column}\""),
                 false => "NULL".to_owned(),
             })
             .collect();
         let mut statement =
-            self.connection.prepare(&format!("SELECT {} FROM \"{table}\"", list.join(", ")))?;
+            self.reading(&format!("SELECT {} FROM \"{table}\"", list.join(", ")))?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             take(&Cells { row, table, columns })?;
@@ -344,6 +375,16 @@ impl Database {
         Ok(())
     }
 
+    /// Returns the number of launches of CUDA graphs whose kernels are not recorded.
+    fn graphs(&self) -> Result<u64, SqliteExportError> {
+        let mut graphs = 0;
+        self.each("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", &["start", "end"], |_| {
+            graphs += 1;
+            Ok(())
+        })?;
+        Ok(graphs)
+    }
+
     /// Reads the ranges. Returns the number of ranges without an end.
     fn ranges(&self, export: &mut NsysExport, texts: &mut Texts) -> Result<u64, SqliteExportError> {
         let mut open = 0;
@@ -379,7 +420,7 @@ impl Texts {
         const TABLE: &str = "StringIds";
         let Some(id) = id else { return Ok("") };
         if !self.known.contains_key(&id) {
-            let mut statement = connection.prepare("SELECT value FROM StringIds WHERE id = ?1")?;
+            let mut statement = connection.prepare(TEXT)?;
             let mut rows = statement.query([id])?;
             let text = match rows.next()? {
                 Some(row) => Cells { row, table: TABLE, columns: &["value"] }
@@ -420,18 +461,18 @@ impl Cells<'_> {
         match self.row.get_ref(index)? {
             ValueRef::Integer(number) => Ok(Some(number)),
             ValueRef::Null => Ok(None),
-            _ => Err(self.wrong(index, "whole number")),
+            _ => Err(self.wrong(index, "a whole number")),
         }
     }
 
     fn required(&self, index: usize) -> Result<i64, SqliteExportError> {
-        self.integer(index)?.ok_or_else(|| self.wrong(index, "whole number"))
+        self.integer(index)?.ok_or_else(|| self.wrong(index, "a whole number"))
     }
 
     fn number<T: TryFrom<i64>>(&self, index: usize) -> Result<Option<T>, SqliteExportError> {
         let number = self.integer(index)?;
         let converted = number.map(|number| T::try_from(number));
-        converted.transpose().map_err(|_| self.wrong(index, "number that it can be"))
+        converted.transpose().map_err(|_| self.wrong(index, "a number in the range of this column"))
     }
 
     fn text(&self, index: usize) -> Result<Option<&str>, SqliteExportError> {
@@ -441,7 +482,7 @@ impl Cells<'_> {
                 text.map(Some).map_err(|_| self.wrong(index, "text in UTF-8"))
             }
             ValueRef::Null => Ok(None),
-            _ => Err(self.wrong(index, "text")),
+            _ => Err(self.wrong(index, "a text")),
         }
     }
 }

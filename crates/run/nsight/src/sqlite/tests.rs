@@ -63,13 +63,13 @@ fn an_export_has_what_its_tables_have() {
 
 #[test]
 fn databases_that_are_no_exports_are_refused_by_name() {
-    assert!(refused("CREATE TABLE t (a)").contains("no export of Nsight Systems"));
+    assert!(refused("CREATE TABLE t (a)").contains("not an export of Nsight Systems"));
     let empty = "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)";
     assert!(refused(empty).contains("no kernels"));
     let view = format!(
         "{TABLES} ALTER TABLE NVTX_EVENTS RENAME TO n; CREATE VIEW NVTX_EVENTS AS SELECT * FROM n;"
     );
-    assert!(refused(&view).contains("`NVTX_EVENTS` is no plain table"), "{}", refused(&view));
+    assert!(refused(&view).contains("`NVTX_EVENTS` is not a plain table"), "{}", refused(&view));
     let cell = format!("{TABLES} UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET start = 'soon';");
     assert!(refused(&cell).contains("column `start`"), "{}", refused(&cell));
     let backwards = format!("{TABLES} UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET end = 1;");
@@ -77,7 +77,7 @@ fn databases_that_are_no_exports_are_refused_by_name() {
     let register = format!("{TABLES} UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET gridX = -1;");
     assert!(refused(&register).contains("column `gridX`"));
     let long = format!("{TABLES} UPDATE StringIds SET value = hex(zeroblob(600000));");
-    assert!(refused(&long).contains("cannot be read"), "{}", refused(&long));
+    assert!(refused(&long).contains("more than 1048576 bytes"), "{}", refused(&long));
 }
 
 /// A generated column can hide a computation that never ends.
@@ -123,4 +123,74 @@ fn damaged_databases_do_no_harm() {
             let _ = read_export(&damaged);
         }
     }
+}
+
+#[test]
+fn code_in_a_database_does_not_run() {
+    let generated = TABLES.replace(
+        "CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL)",
+        "CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, other TEXT, \
+         value AS (instr(hex(zeroblob(50)), 'x')))",
+    );
+    let generated = generated.replace("INTO StringIds VALUES", "INTO StringIds (id, other) VALUES");
+    assert!(refused(&generated).contains("no table `StringIds` with the columns"));
+    let mut database = Database { connection: Connection::open_in_memory().unwrap() };
+    let tables = "CREATE TABLE a (x INTEGER, y AS (abs(x))); CREATE VIRTUAL TABLE r USING \
+                  rtree_i32(id, low, high); CREATE VIEW v AS SELECT x FROM a WHERE abs(x) > 1;";
+    database.connection.execute_batch(tables).unwrap();
+    for statement in ["SELECT y FROM a", "SELECT id FROM r", "SELECT x FROM v"] {
+        let error = database.reading(statement).err().unwrap_or_else(|| panic!("{statement}"));
+        assert!(matches!(error, SqliteExportError::Runs(_)), "{statement}: {error}");
+    }
+    assert!(database.reading("SELECT x FROM a").is_ok());
+    // A table that has the name of a table-valued pragma does not decide what a table is.
+    let (_directory, path) = written(
+        "CREATE TABLE pragma_table_list (schema, name, type); INSERT INTO pragma_table_list VALUES \
+         ('main', 'r', 'table'), ('main', 'v', 'table'); CREATE TABLE a (x INTEGER); CREATE VIRTUAL \
+         TABLE r USING rtree_i32(id, low, high); CREATE VIEW v AS SELECT x FROM a;",
+    );
+    database = Database::open(&path, TIME).unwrap();
+    for table in ["r", "v"] {
+        let error = database.columns(table).unwrap_err();
+        assert!(matches!(error, SqliteExportError::NoTable(_)), "{table}: {error}");
+    }
+    assert_eq!(database.columns("a").unwrap().unwrap(), ["x"]);
+    assert!(database.columns("none").unwrap().is_none());
+}
+
+#[test]
+fn a_database_that_is_still_written_is_refused() {
+    let (_directory, path) = written(TABLES);
+    for end in ["-wal", "-journal"] {
+        let mut beside = path.clone().into_os_string();
+        beside.push(end);
+        std::fs::write(&beside, "").unwrap();
+        read_export(&path).unwrap();
+        std::fs::write(&beside, "pages").unwrap();
+        let error = read_export(&path).unwrap_err().to_string();
+        assert!(error.contains(end) && error.contains("wal_checkpoint"), "{error}");
+        std::fs::remove_file(&beside).unwrap();
+    }
+}
+
+#[test]
+fn graphs_that_are_recorded_as_a_whole_are_named() {
+    let graphs = "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER, graphId INTEGER);
+        INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (1, 2, 1), (3, 4, 1);";
+    let report = read(&format!("{TABLES}{graphs}")).unwrap();
+    assert!(report.notes.iter().any(|note| note.contains("2 launches of CUDA graphs")));
+    let only = "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);";
+    assert!(refused(&format!("{only}{graphs}")).contains("--cuda-graph-trace=node"));
+}
+
+#[test]
+fn missing_columns_and_long_texts_have_their_own_reasons() {
+    let without = TABLES.replace(
+        "NVTX_EVENTS (start INTEGER, end INTEGER,",
+        "NVTX_EVENTS (start INTEGER, stop INTEGER,",
+    );
+    assert!(refused(&without).contains("table `NVTX_EVENTS` has no column `end`"));
+    let long =
+        format!("{TABLES} UPDATE StringIds SET value = hex(zeroblob(1000000)) WHERE id = 1;");
+    assert!(refused(&long).contains("more than 1048576 bytes"), "{}", refused(&long));
 }
