@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use warpgauge_sandbox::enforcement;
 use warpgauge_sandbox::own_root;
 use warpgauge_sandbox::privileges::{self, KeptCapabilities};
+use warpgauge_service::IMPORT_COMMAND;
 
 /// First argument of a device worker process.
 const WORKER: &str = "__worker";
@@ -22,14 +23,14 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
             enforcement::WORKERS
         }
         warpgauge_engine::whole_program::counted::COMMAND => enforcement::WORKERS,
-        COMPILE | own_root::COMMAND => enforcement::COMPILERS,
+        COMPILE | own_root::COMMAND | IMPORT_COMMAND => enforcement::COMPILERS,
         warpgauge_engine::whole_program::child::COMMAND | warpgauge_torch::child::COMMAND => {
             enforcement::STRANGERS
         }
         _ => return None,
     };
-    if child == COMPILE {
-        // Compilations of one caller must not slow down another caller's kernels on the CPU.
+    if child == COMPILE || child == IMPORT_COMMAND {
+        // Such work of one caller must not slow down another caller's kernels on the CPU.
         enforcement::yield_to_others();
     }
     // The order matters: once a child of a root server has dropped its capabilities, it can no
@@ -46,6 +47,7 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
     Some(match child {
         WORKER => warpgauge_worker::child::main(arguments),
         COMPILE => warpgauge_compile::child::main(),
+        IMPORT_COMMAND => super::import_child::main(arguments),
         own_root::COMMAND => own_root::child(begun.unwrap_or(Ok(()))),
         warpgauge_engine::whole_program::child::COMMAND => {
             warpgauge_engine::whole_program::child::main(arguments)
@@ -64,6 +66,7 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
 fn may_hide(child: &str) -> bool {
     let hidden = [
         COMPILE,
+        IMPORT_COMMAND,
         warpgauge_engine::whole_program::child::COMMAND,
         warpgauge_torch::child::COMMAND,
         own_root::COMMAND,

@@ -10,14 +10,14 @@ use super::terminal::Terminal;
 use super::{CliError, import_changes, import_table, local};
 use crate::exit::Exit;
 use warpgauge_config::Config;
-use warpgauge_metrics::import::{self, ImportError, Imported};
+use warpgauge_metrics::import::{self, Imported, MAX_REPORT_BYTES};
 use warpgauge_metrics::{Selection, select, unknown_name};
 use warpgauge_model::Unavailable;
-use warpgauge_nsight::{ToolSearch, Tools, sqlite};
+use warpgauge_nsight::{ReportFileError, ToolSearch, Tools, read_report, sqlite};
 use warpgauge_page::PageOf;
 
 /// Maximum size of a file, bytes.
-const MAX_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = MAX_REPORT_BYTES as u64;
 
 /// Number of bytes that show whether a file is an SQLite database.
 const HEAD_BYTES: u64 = 16;
@@ -75,16 +75,7 @@ fn json(value: &impl serde::Serialize) -> Result<String, CliError> {
 fn imported(path: &Path, selection: &Selection, config: &Config) -> Result<Imported, CliError> {
     // SQLite opens its files itself.
     let Some(bytes) = read(path)? else { return export(path, path) };
-    let most = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX);
-    let bytes = import::unpacked(bytes, most).map_err(|error| refused(path, &error))?;
-    if import::is_sqlite(&bytes) {
-        // The content came from a pipe, or was compressed. SQLite can open only a file.
-        let system = |operation| move |source| CliError::System { operation, source };
-        let directory = tempfile::tempdir().map_err(system("make a temporary directory"))?;
-        let file = directory.path().join("report.sqlite");
-        std::fs::write(&file, bytes).map_err(system("write a temporary file"))?;
-        return export(&file, path);
-    }
+    let bytes = import::unpacked(bytes, MAX_REPORT_BYTES).map_err(|error| refused(path, error))?;
     if import::is_ncu_report(&bytes) {
         let text = exported(&bytes, config)?;
         return import::import(&text, selection).map_err(|error| {
@@ -92,8 +83,12 @@ fn imported(path: &Path, selection: &Selection, config: &Config) -> Result<Impor
         });
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let name = name.strip_suffix(".gz").unwrap_or(&name);
-    import::import_bytes(bytes, name, selection).map_err(|error| refused(path, &error))
+    read_report(bytes, &name, selection).map_err(|error| match error {
+        ReportFileError::Temporary(source) => {
+            CliError::System { operation: "write a temporary file", source }
+        }
+        error => refused(path, error),
+    })
 }
 
 /// Returns the content of an SQLite export of Nsight Systems. Errors contain the path `named`.
@@ -103,7 +98,7 @@ fn export(path: &Path, named: &Path) -> Result<Imported, CliError> {
         .map_err(|error| CliError::Usage(format!("{}: {error}", named.display())))
 }
 
-fn refused(path: &Path, error: &ImportError) -> CliError {
+fn refused(path: &Path, error: impl std::fmt::Display) -> CliError {
     CliError::Usage(format!("{}: {error}", path.display()))
 }
 

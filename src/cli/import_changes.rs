@@ -37,7 +37,7 @@ pub(super) fn changes(changes: &Changes) -> String {
 fn kernel(kernel: &KernelChange) -> String {
     let [before, after] = kernel.total_seconds.map(|time| seconds(Some(time)));
     let bound = |bound: Option<BoundBy>| bound.map_or("?", |bound| bound.name());
-    let bounds = match kernel.bound_by {
+    let bounds = match [kernel.bound_by_before, kernel.bound_by_after] {
         [None, None] => String::new(),
         [a, b] if a == b => format!(", bound by {}", bound(a)),
         [a, b] => format!(", bound by {} and then {}", bound(a), bound(b)),

@@ -169,7 +169,7 @@ fn findings(log: &SanitizerLog) -> String {
     if let Some(left_out) = log.left_out {
         text.push_str(&format!("  {left_out} more were omitted\n"));
     }
-    if let Some((bytes, allocations)) = log.leaked {
+    if let Some([bytes, allocations]) = log.leaked {
         text.push_str(&format!("  {bytes} bytes in {allocations} allocations were not freed\n"));
     }
     text

@@ -1,6 +1,6 @@
 //! The command line. Each command has a separate file.
 //!
-//! [`main`] first runs the hidden subcommands (`__worker`, `__compile`), which are children of the
+//! [`main`] first runs the hidden subcommands (`__worker`, `__compile`, …), which are children of the
 //! service. It then parses the visible commands. [`place`] decides whether a command runs here or
 //! on a server. [`local`] starts the pipeline, and [`http`] the HTTP server.
 
@@ -25,6 +25,7 @@ mod html_file;
 mod http;
 mod import;
 mod import_changes;
+mod import_child;
 mod import_table;
 mod import_verdict;
 mod init;

@@ -35,6 +35,7 @@ mod faults;
 mod functions;
 mod gate;
 mod import;
+mod import_remote;
 mod inputs;
 mod jobs;
 mod kernel_files;

@@ -5,6 +5,8 @@
 mod functions;
 #[path = "fake_gate.rs"]
 mod gate;
+#[path = "fake_imports.rs"]
+mod imports;
 #[path = "fake_matrices.rs"]
 mod matrices;
 #[path = "fake_tensors.rs"]
@@ -95,6 +97,7 @@ impl FakeService {
             artifacts: self.clone(),
             compiler: self.clone(),
             gate: self.clone(),
+            imports: Arc::new(imports::FakeImports),
             matrices: Arc::new(matrices::FakeMatrices),
             tensors: Arc::new(tensors::FakeTensors),
             functions: Arc::new(functions::FakeFunctions),

@@ -40,6 +40,7 @@ use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
 
 pub use code::code;
 pub use document::{ArtifactLink, Links};
+pub use imported::import_form;
 pub use jobs::{Listed, Notice, job, list, notice};
 
 /// A report for [`file`].
@@ -63,16 +64,20 @@ pub enum PageOf<'a> {
 /// Writes a report as a single HTML file. It contains its style sheet and loads nothing, so it can
 /// be sent by email.
 pub fn file(page: PageOf<'_>) -> String {
-    let links = Links::none();
+    self::page(page, &Links::none())
+}
+
+/// Writes a report as a page with these links.
+pub fn page(page: PageOf<'_>, links: &Links) -> String {
     let content = match page {
-        PageOf::Evaluation(report) => evaluation::content(report, &links),
-        PageOf::Comparison(report, reference) => comparison::content(report, reference, &links),
+        PageOf::Evaluation(report) => evaluation::content(report, links),
+        PageOf::Comparison(report, reference) => comparison::content(report, reference, links),
         PageOf::Sweep(report) => sweep::content(report),
         PageOf::Imported(imported, name) => imported::content(imported, name),
         PageOf::Changes(changes, [before, after]) => imported::changed(changes, before, after),
-        PageOf::Job(view) => jobs::content(view, &links),
+        PageOf::Job(view) => jobs::content(view, links),
     };
-    content.whole(&links)
+    content.whole(links)
 }
 
 /// Writes the differences between the evaluations of two jobs. Returns `None` if one of them has no

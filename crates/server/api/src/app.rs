@@ -25,6 +25,7 @@ use super::response::events::Watchers;
 use super::response::html::{PagePath, wants_page};
 use super::routes::functions::Functions;
 use super::routes::gate::operations::Gate;
+use super::routes::imports::operations::Imports;
 use super::routes::jobs::operations::Jobs;
 use super::routes::kernels::operations::Kernels;
 use super::routes::machine::operations::Machine;
@@ -64,6 +65,7 @@ pub(super) fn app(
         Functions { service: Arc::clone(&service.functions) },
         Gate { service: service.clone() },
         Jobs { service: service.clone(), watchers: watchers.clone() },
+        Imports { service: Arc::clone(&service.imports) },
         Machine {
             service: service.clone(),
             body_limit_bytes: config.body_limit_bytes,

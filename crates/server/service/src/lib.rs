@@ -10,6 +10,7 @@ mod compile;
 mod error;
 mod functions;
 mod gate;
+mod imports;
 mod inputs;
 mod jobs;
 mod machine;
@@ -32,6 +33,10 @@ pub use compile::CompileService;
 pub use error::{ExecError, Problem, ServiceError, chain as error_chain};
 pub use functions::FunctionService;
 pub use gate::GateService;
+pub use imports::{
+    COMMAND as IMPORT_COMMAND, EARLIER_FIELD, ImportForm, ImportOrder, ImportRefusal,
+    ImportService, MAX_UPLOADED_REPORT, NamedReport, REFUSED as IMPORT_REFUSED, REPORT_FIELD,
+};
 pub use jobs::{EvaluationService, JobService, stored_jobs};
 pub use machine::{DeviceView, MachineService, ServiceStatus};
 pub use matrices::{Extents, MatrixFile, MatrixFileFormat, MatrixService, Upload, WantedProduct};

@@ -6,6 +6,7 @@ use super::artifacts::ArtifactService;
 use super::compile::CompileService;
 use super::functions::FunctionService;
 use super::gate::GateService;
+use super::imports::ImportService;
 use super::jobs::{EvaluationService, JobService};
 use super::machine::MachineService;
 use super::matrices::MatrixService;
@@ -25,6 +26,8 @@ pub struct Services {
     pub compiler: Arc<dyn CompileService>,
     /// Runs suites, and stores baselines and the history.
     pub gate: Arc<dyn GateService>,
+    /// Reads reports of profilers.
+    pub imports: Arc<dyn ImportService>,
     pub matrices: Arc<dyn MatrixService>,
     pub tensors: Arc<dyn TensorService>,
     /// Runs functions of callers.

@@ -129,6 +129,22 @@ pub(super) fn check_around<T: Serialize + DeserializeOwned + Debug>(
     assert_covered(name, &covered);
 }
 
+/// Checks a type that is only written: each sample is valid, and the schema knows all its fields.
+pub(super) fn check_written(name: &str, samples: &[Value]) {
+    let document = document();
+    let root = json!({ "$ref": format!("#/components/schemas/{name}") });
+    let mut whole = document.clone();
+    whole["$ref"] = root["$ref"].clone();
+    let validator =
+        jsonschema::options().with_draft(jsonschema::Draft::Draft4).build(&whole).unwrap();
+    for sample in samples {
+        if let Some(error) = validator.iter_errors(sample).next() {
+            panic!("{name}{}: {error}", error.instance_path());
+        }
+        places(&document, &root, sample, "", &mut Vec::new());
+    }
+}
+
 /// Whatever was read is written again, unchanged.
 #[track_caller]
 fn assert_subset(part: &Value, whole: &Value, at: &str) {

@@ -13,13 +13,15 @@ use warpgauge_gate::history::HistoryAnswer;
 use warpgauge_gate::report::GateReport;
 use warpgauge_gate::{Baseline, GateRequest, NewBaseline};
 use warpgauge_job_views::{CancelReport, JobList, JobView, KernelCodeView};
+use warpgauge_metrics::import::{changes, import};
+use warpgauge_metrics::select;
 use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, SweepResponse};
 
 use warpgauge_sparse::spmv::{
     MatrixList, MatrixReply, SpmvRequest, SpmvResponse, StoredSpmvRequest, UploadRequest,
 };
 
-use check::{check, check_around, document};
+use check::{check, check_around, check_written, document};
 use reports::{full_report, minimal_report};
 
 fn full_kernel() -> Value {
@@ -189,6 +191,32 @@ fn minimal_sweep() -> Value {
         "job_id": "1", "status": "error", "axes": [], "counts": {}, "points": [],
         "table": {"columns": [], "rows": []}, "best": {}, "devices": [], "total_ms": 1.0,
     })
+}
+
+/// Reports of profilers are only written, so the samples are what the program writes.
+#[test]
+fn imported_reports() {
+    let fixture = |name: &str| {
+        let path = crate::server::root().join("tests/fixtures/profile").join(name);
+        let text = std::fs::read_to_string(path).unwrap();
+        import(&text, &select(&[])).unwrap()
+    };
+    let raw = fixture("ncu/2025.3.1-h200-raw_full_base.csv");
+    let source = "\"#\",\"Address\",\"Source\",\"# Samples\",\"Instructions Executed\"\n\
+                  \"1\",\"0x10\",\"MOV R1, R2\",\"3\",\"4\"\n";
+    let found = serde_json::to_value(changes(&raw, &raw).unwrap()).unwrap();
+    check_written("Changes", &[found]);
+    let reports = [
+        raw,
+        fixture("ncu/2025.3.1-h200-details_full.csv"),
+        import(source, &select(&[])).unwrap(),
+        fixture("nsys/2025.3.1-cuda_gpu_kern_sum.txt"),
+        fixture("nsys/2025.3.1-cuda_gpu_trace.txt"),
+        fixture("nsys/2025.3.1-cuda_kern_exec_sum.txt"),
+        fixture("sanitizer/2025.3.1-h200.txt"),
+    ];
+    let samples = reports.map(|report| serde_json::to_value(report).unwrap());
+    check_written("ImportedReport", &samples);
 }
 
 #[test]

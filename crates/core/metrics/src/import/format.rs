@@ -81,12 +81,14 @@ pub(super) fn of_bytes(bytes: &[u8], name: &str) -> Option<(&'static str, &'stat
 /// Returns whether the bytes are neither UTF-8 nor UTF-16 text.
 fn is_binary(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(HEAD)];
-    let zeros = head.iter().filter(|byte| **byte == 0).count();
+    let zeros_at = |odd: usize| head.iter().skip(odd).step_by(2).filter(|byte| **byte == 0).count();
+    let (even, odd) = (zeros_at(0), zeros_at(1));
+    let zeros = even + odd;
     // In UTF-16, each Latin letter contains a zero byte. A text in UTF-16 is recognised by a byte
-    // order mark, or by at least 40 % of zero bytes.
+    // order mark, or by zeros in 80 % of the even or of the odd bytes, and in few of the others.
     let wide = head.starts_with(&[0xff, 0xfe])
         || head.starts_with(&[0xfe, 0xff])
-        || zeros * 5 >= head.len() * 2;
+        || even.max(odd) * 5 >= head.len() * 2 && even.min(odd) * 20 <= head.len();
     let controls = head.iter().filter(|byte| matches!(byte, 1..=8 | 14..=26 | 28..=31)).count();
     !wide && zeros > 0 || controls * 10 > head.len()
 }

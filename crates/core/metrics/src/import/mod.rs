@@ -5,11 +5,13 @@ mod changes;
 mod format;
 mod large;
 mod packed;
+mod schema;
 mod text;
 mod verdict;
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::catalogue::MetricUnit;
@@ -27,6 +29,8 @@ pub use text::decode;
 pub use verdict::{ImportedVerdict, OccupancyLimiter, TopStall};
 use warpgauge_model::Unavailable;
 
+/// Maximum size of a report, also unpacked, bytes.
+pub const MAX_REPORT_BYTES: usize = 256 << 20;
 /// Maximum number of notes about percentages above 100.
 const MAX_ABOVE: usize = 20;
 /// Maximum size of a page whose launches are all kept in memory, bytes. Larger raw pages are parsed
@@ -64,7 +68,7 @@ pub enum Imported {
 }
 
 /// Finding of a rule, with its kernel.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct KernelRule {
     pub kernel: String,
     #[serde(flatten)]
@@ -74,13 +78,14 @@ pub struct KernelRule {
 }
 
 /// Busy and idle time of a device.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DeviceTimeline {
     /// Name of the device in the tool's output.
     pub device: String,
     #[serde(flatten)]
     pub timeline: Timeline,
     /// Busy time as a percentage of the whole time.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub utilisation_pct: Option<f64>,
 }
 

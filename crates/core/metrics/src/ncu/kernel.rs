@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::csv::Columns;
@@ -77,7 +78,7 @@ pub(super) enum Put {
 }
 
 /// Finding of a rule of Nsight Compute.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NcuRule {
     pub section: String,
     pub name: String,

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::columns::{Column, Quantity};
@@ -11,29 +12,37 @@ use super::trace::SharedName;
 use crate::text::Record;
 
 /// Row of a summary: all kernels, copies or calls with the same name.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct NsysRow {
     /// Name of the kernel, operation or function.
     pub name: String,
     /// Percentage of the total time of the table's rows. Absent in summaries by size.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub share_pct: Option<f64>,
     /// Total time in seconds, or total size in bytes in a summary by size.
     pub total: f64,
     pub count: u64,
     /// Mean per occurrence, in the unit of `total`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub median: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub std_dev: Option<f64>,
     /// Number of blocks, if the tool's version reports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub grid: Option<[u32; 3]>,
     /// Number of threads per block, if the tool's version reports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<[u32; 3]>,
 }
 
 /// Activity of the GPU: a kernel, a copy or a fill.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct NsysEvent {
     /// Name of the kernel or operation.
     pub name: SharedName,
@@ -42,19 +51,26 @@ pub struct NsysEvent {
     /// Duration of the activity, seconds.
     pub duration: f64,
     /// Correlation id, which the activity shares with the API call that caused it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation: Option<u64>,
     /// Number of blocks. Only for kernels.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub grid: Option<[u32; 3]>,
     /// Number of threads per block. Only for kernels.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<[u32; 3]>,
     /// Number of registers per thread. Only for kernels.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub registers: Option<u32>,
     /// Number of bytes that are copied or filled. `nsys stats` rounds it to a multiple of 1,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<f64>,
     /// Throughput of the copy or fill, bytes per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub throughput: Option<f64>,
     /// Name of the device in the tool's output.
     pub device: SharedName,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<u64>,
 }
 
@@ -93,19 +109,23 @@ impl TraceRow<'_> {
 }
 
 /// Launches of one kernel by one function of the API. Times are means in seconds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct NsysLaunch {
     pub kernel: String,
     /// API function that launched the kernel.
     pub api: String,
     pub count: u64,
     /// Time from the start of the call to the kernel's end.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
     /// Duration of the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub api_time: Option<f64>,
     /// Time from the end of the call to the kernel's start.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_time: Option<f64>,
     /// Duration of the kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_time: Option<f64>,
 }
 

@@ -1,11 +1,12 @@
 //! Busy and idle time of the GPU, computed from a trace. The main type is [`Timeline`].
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::rows::NsysEvent;
 
 /// Busy and idle time of a GPU from its first activity to its last.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Timeline {
     /// Time from the start of the first activity to the end of the last, seconds.
     pub span: f64,

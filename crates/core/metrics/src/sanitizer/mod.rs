@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::text::Notes;
@@ -25,25 +26,29 @@ const MAX_SIDES: usize = 8;
 const CALLED_FROM: &str = " (called from ";
 
 /// Content of a log of compute-sanitizer.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SanitizerLog {
     /// Findings, in their order in the log.
     pub findings: Vec<SanitizerFinding>,
     /// Number of records that the tool did not print, plus the number of findings beyond
     /// [`MAX_FINDINGS`].
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<u64>,
     /// Number of errors in the tool's own summary. `None` if there is no summary.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub errors: Option<u64>,
     /// Number of warnings in the tool's own summary.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub warnings: Option<u64>,
     /// Number of bytes and of allocations that were not freed, if the tool checked this.
-    pub leaked: Option<(u64, u64)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leaked: Option<[u64; 2]>,
     /// Caveats about the findings.
     pub notes: Vec<String>,
 }
 
 /// A finding with the number of its occurrences.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SanitizerFinding {
     /// Name of the check. If the emulator has the same check, it is the emulator's name:
     /// `out_of_bounds`, `misaligned`, `use_after_free`, `read_only_write`, `uninitialised_read`,
@@ -53,18 +58,23 @@ pub struct SanitizerFinding {
     /// Name of the kernel in the tool's output; empty if no kernel is involved.
     pub kernel: String,
     /// Block index of the first occurrence.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<[u32; 3]>,
     /// Thread index of the first occurrence.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<[u32; 3]>,
     /// Source file without directories, and line, followed by the lines of the callers on the
     /// device: `a.cu:4 (called from a.cu:60)`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The other accesses of a hazard: source and line, or the function if the line is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other: Option<String>,
     /// Address of the first occurrence.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<u64>,
     /// Size of the access, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// The tool's description of the finding.
     pub message: String,
@@ -215,7 +225,7 @@ impl SanitizerLog {
     /// Adds the counts of another run.
     fn with(&self, other: &Self) -> Self {
         let leaked = match (self.leaked, other.leaked) {
-            (Some(a), Some(b)) => Some((a.0.saturating_add(b.0), a.1.saturating_add(b.1))),
+            (Some(a), Some(b)) => Some([a[0].saturating_add(b[0]), a[1].saturating_add(b[1])]),
             (one, other) => one.or(other),
         };
         Self {
@@ -236,7 +246,7 @@ impl SanitizerLog {
                 let allocations = rest
                     .split_once(" in ")
                     .and_then(|(_, rest)| number(rest.split(' ').next().unwrap_or_default()));
-                self.leaked = first.zip(allocations);
+                self.leaked = first.zip(allocations).map(<[u64; 2]>::from);
             }
             "RACECHECK" => {
                 let counts = rest.split_once('(').map(|(_, counts)| counts);

@@ -101,7 +101,7 @@ fn forms_of_other_versions() {
     let race = &log.findings[4];
     assert_eq!((race.block, race.thread), (Some([11, 0, 0]), Some([127, 0, 0])));
     assert_eq!(race.address, Some(0x410));
-    assert_eq!((log.errors, log.left_out, log.leaked), (Some(257), Some(157), Some((1024, 1))));
+    assert_eq!((log.errors, log.left_out, log.leaked), (Some(257), Some(157), Some([1024, 1])));
     assert_eq!(log.findings[0].line(), Some("fa.cu:97"));
     assert!(
         log.notes[0].contains("counts 257 errors and warnings, but the log has 164"),

@@ -58,7 +58,8 @@ fn table(kernels: &[KernelChange]) -> Markup {
     ];
     let rows = kernels.iter().take(MAX_ROWS).map(|one| {
         let [before, after] = one.total_seconds;
-        let bounds = one.bound_by.map(|bound| bound.map_or("?", |bound| bound.name()));
+        let bounds = [one.bound_by_before, one.bound_by_after]
+            .map(|bound| bound.map_or("?", |bound| bound.name()));
         html! { tr {
             td.wide { (text::code(&one.kernel)) }
             td.num { (seconds(Some(before))) }

@@ -2,11 +2,14 @@
 //! findings, and the changes between two reports.
 
 mod changes;
+mod form;
 mod kernels;
 mod tools;
 
 use maud::{Markup, html};
 use warpgauge_metrics::import::{Changes, Imported};
+
+pub use form::import_form;
 
 use crate::document::Content;
 use crate::parts::{self, Section, Tone};

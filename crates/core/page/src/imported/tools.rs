@@ -143,7 +143,7 @@ pub(super) fn sanitizer(log: &SanitizerLog) -> Markup {
         None => html! { "The tool did not come to its end." },
     };
     let leaked = html! {
-        @if let Some((bytes, allocations)) = log.leaked {
+        @if let Some([bytes, allocations]) = log.leaked {
             (text::grouped(bytes)) " bytes in " (text::grouped(allocations)) " allocations were not freed."
         }
         @if let Some(left_out) = log.left_out { " " (text::grouped(left_out)) " findings are left out." }

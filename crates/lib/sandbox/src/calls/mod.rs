@@ -55,6 +55,8 @@ pub enum ChildKind {
     Judge,
     /// An interpreter that forks for each submission, and runs no submission itself.
     Zygote,
+    /// A process that reads a report of a profiler.
+    Reader,
     /// A compiler that runs in the process started for it (NVRTC).
     Compiler,
     /// Compilers that consist of several programs (nvcc, g++, Triton's).
@@ -63,7 +65,7 @@ pub enum ChildKind {
 
 impl ChildKind {
     /// All kinds of child.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Interpreter,
         Self::DeviceInterpreter,
         Self::WatchedInterpreter,
@@ -75,6 +77,7 @@ impl ChildKind {
         Self::DeviceJudge,
         Self::Judge,
         Self::Zygote,
+        Self::Reader,
         Self::Compiler,
         Self::Compilers,
     ];
@@ -104,6 +107,7 @@ impl ChildKind {
             Self::DeviceJudge => "judge of torch kernels, with a GPU",
             Self::Judge => "judge of torch kernels, on the CPU",
             Self::Zygote => "zygote",
+            Self::Reader => "reader of reports of profilers",
             Self::Compiler => "compile child with NVRTC",
             Self::Compilers => "compile child with nvcc, g++ or Triton",
         }
@@ -124,7 +128,7 @@ impl ChildKind {
             Self::DeviceJudge => &[&DRIVER, &STOPPING],
             Self::Judge => &[&STOPPING],
             Self::Zygote => &[&PROCESSES, &BECOMING, &CONFINING, &HANDLES, &DRIVER],
-            Self::Compiler => &[&FILE_CHANGES, &OLDER_FILE_CHANGES],
+            Self::Reader | Self::Compiler => &[&FILE_CHANGES, &OLDER_FILE_CHANGES],
             Self::Compilers => {
                 &[&PROCESSES, &BECOMING, &CONFINING, &FILE_CHANGES, &OLDER_FILE_CHANGES]
             }
@@ -161,7 +165,11 @@ fn rules(kind: ChildKind) -> Result<Rules, BackendError> {
     arguments::control(&mut rules, control)?;
     if !matches!(
         kind,
-        ChildKind::Interpreter | ChildKind::Judge | ChildKind::Compiler | ChildKind::Compilers
+        ChildKind::Interpreter
+            | ChildKind::Judge
+            | ChildKind::Reader
+            | ChildKind::Compiler
+            | ChildKind::Compilers
     ) {
         arguments::devices(&mut rules)?;
     }

@@ -17,7 +17,7 @@ use super::route_table::RouteTable;
 use crate::error::{ApiError, JSON, framework_error};
 use crate::phase::Phase;
 use crate::response::compression::{accepts_gzip, compressed};
-use crate::response::html::{error_as_page, is_asset, wants_page};
+use crate::response::html::{answers_page, error_as_page, is_asset};
 use warpgauge_service::MachineService;
 
 /// Maximum length of the text of poem that an error quotes, bytes.
@@ -62,7 +62,7 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
         let method = request.method().clone();
         let uri = request.uri().clone();
         let gzip = accepts_gzip(request.headers());
-        let page = wants_page(&method, uri.path(), request.headers());
+        let page = answers_page(&method, uri.path(), request.headers());
 
         let response = self.run(request, id).await;
         let response = self.in_json(response, &method, &uri).await;

@@ -12,6 +12,7 @@ use super::{generators, rewrite};
 use crate::request::submission;
 use crate::routes::functions::Functions;
 use crate::routes::gate::operations::Gate;
+use crate::routes::imports::operations::Imports;
 use crate::routes::jobs::operations::Jobs;
 use crate::routes::kernels::operations::Kernels;
 use crate::routes::machine::operations::Machine;
@@ -26,7 +27,7 @@ JSON. A kernel that does not compile or is wrong is a result (200); an error mea
 request could not be served, and has the schema `ErrorBody`.";
 
 /// All operations that the documents describe.
-type Operations = (Kernels, Spmv, Tensors, Functions, Gate, Jobs, Machine);
+type Operations = (Kernels, Spmv, Tensors, Functions, Gate, Jobs, Imports, Machine);
 
 /// Operations that create a job.
 const SUBMISSIONS: [&str; 8] = [

@@ -149,6 +149,18 @@ pub(super) fn add_examples(document: &mut Value, submissions: &[&str]) {
             "200",
             parsed(include_str!("../../../../../openapi/examples/code.json")),
         ),
+        (
+            "/import",
+            "post",
+            "200",
+            parsed(include_str!("../../../../../openapi/examples/imported.json")),
+        ),
+        (
+            "/import/changes",
+            "post",
+            "200",
+            parsed(include_str!("../../../../../openapi/examples/report_changes.json")),
+        ),
         ("/health", "get", "200", value(&Health::new(&status, Vec::new(), Sees::Everything))),
         ("/live", "get", "200", parsed("{status: alive}")),
         ("/cuda/info", "get", "200", value(&CudaInfo::new(&status))),

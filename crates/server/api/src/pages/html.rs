@@ -36,6 +36,7 @@ pub(crate) async fn page(
     let given = |name: &str| query.iter().find(|(known, _)| known == name).map(|(_, value)| value);
     let html = match path {
         PagePath::Front => list(given("cursor").cloned(), links, service, caller).await?,
+        PagePath::Import => warpgauge_page::import_form(&links),
         PagePath::Job(id) => match given("compare") {
             Some(other) => differences([id, other], links, service, caller).await?,
             None => job(id, links, service, caller).await?,

@@ -11,6 +11,10 @@ use warpgauge_page::{Links, Notice};
 /// Folder of the files that pages load.
 const ASSETS: &str = "/assets";
 
+/// Paths to which a page sends reports of profilers. The form is at the first.
+const IMPORT: &str = "/import";
+const CHANGES: &str = "/import/changes";
+
 /// Returns whether a path is below [`ASSETS`].
 pub(crate) fn is_asset(path: &str) -> bool {
     path.strip_prefix(ASSETS).is_some_and(|rest| rest.starts_with('/'))
@@ -24,7 +28,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:
 /// Returns the links for the page at this path.
 pub(crate) fn links(path: &str) -> Links {
     let root = match PagePath::of(path) {
-        Some(PagePath::Front) => "./",
+        Some(PagePath::Front | PagePath::Import) => "./",
         Some(PagePath::Code(_)) => "../../",
         Some(PagePath::Job(_)) | None => "../",
     };
@@ -38,6 +42,8 @@ pub(crate) enum PagePath<'p> {
     Front,
     /// A job, by its id.
     Job(&'p str),
+    /// The form for reports of profilers.
+    Import,
     /// The code of a job's kernel, by the job's id.
     Code(&'p str),
 }
@@ -51,6 +57,7 @@ impl<'p> PagePath<'p> {
                 let page = if code.is_some() { Self::Code(id) } else { Self::Job(id) };
                 (!id.is_empty() && !id.contains('/')).then_some(page)
             }
+            None if path == IMPORT => Some(Self::Import),
             None => (path == "/").then_some(Self::Front),
         }
     }
@@ -61,6 +68,13 @@ impl<'p> PagePath<'p> {
 pub(crate) fn wants_page(method: &Method, path: &str, headers: &HeaderMap) -> bool {
     let reads = matches!(*method, Method::GET | Method::HEAD);
     reads && PagePath::of(path).is_some() && prefers_html(headers)
+}
+
+/// Returns whether the answer or an error is a page: the client receives a page, or sends a form
+/// from a page.
+pub(crate) fn answers_page(method: &Method, path: &str, headers: &HeaderMap) -> bool {
+    let sends = *method == Method::POST && [IMPORT, CHANGES].contains(&path);
+    wants_page(method, path, headers) || sends && prefers_html(headers)
 }
 
 /// An answer that is an HTML page.

@@ -2,6 +2,7 @@
 //!
 //! - `functions`: functions that callers send
 //! - `gate`: runs of the gate, baselines, the history
+//! - `imports`: reports of profilers
 //! - `jobs`: jobs, and their artifacts
 //! - `kernels`: evaluate, compare, sweep, compile, execute
 //! - `machine`: state, statistics and administration of the machine
@@ -11,6 +12,7 @@
 
 pub(crate) mod functions;
 pub(crate) mod gate;
+pub(crate) mod imports;
 pub(crate) mod jobs;
 pub(crate) mod kernels;
 pub(crate) mod machine;

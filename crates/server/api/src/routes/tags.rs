@@ -17,6 +17,8 @@ pub(crate) enum Tag {
     Gate,
     /// Watch jobs and fetch their reports.
     Jobs,
+    /// Read reports of profilers, and compare them.
+    Reports,
     /// Describe the machine and its capabilities.
     Machine,
 }

@@ -13,6 +13,7 @@ use super::compile::Compiler;
 use super::error::{ServiceError, refused};
 use super::functions::Functions;
 use super::gate::Gate;
+use super::imports::Imports;
 use super::inputs::NamedInputs;
 use super::jobs::{Jobs, LiveJobs, Needs};
 use super::machine::Machine;
@@ -91,6 +92,7 @@ impl LocalService {
         );
         let suites = Suites::new(store.clone(), executor_of(), limits(config));
         let live = Arc::<LiveJobs>::default();
+        let run_dir = Arc::new(run_dir);
         let needs = Needs {
             store: store.clone(),
             executor: executor_of(),
@@ -100,7 +102,7 @@ impl LocalService {
             suites: Arc::clone(&suites),
             tensors: Arc::clone(&tensors),
             role,
-            run_dir: Arc::new(run_dir),
+            run_dir: Arc::clone(&run_dir),
         };
         let jobs = Jobs::start(&needs, config, Arc::clone(&live)).await;
         let running = Arc::clone(&live);
@@ -119,6 +121,7 @@ impl LocalService {
                 Arc::clone(&inputs),
             )),
             gate: Arc::new(Gate::new(Arc::clone(&jobs.intake), suites, inputs, store.clone())),
+            imports: Arc::new(Imports::new(config, run_dir)),
             matrices,
             tensors: tensors.clone(),
             functions: Arc::new(Functions::new(executor_of(), Arc::clone(&admission))),

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Imported, ImportedVerdict};
@@ -26,7 +27,7 @@ const CHANGED_FROM: f64 = 0.02;
 const TIME_FROM: f64 = 0.01;
 
 /// Differences between two reports.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Changes {
     /// Kernels that are in both reports, the largest change of the total time first.
     pub kernels: Vec<KernelChange>,
@@ -39,7 +40,7 @@ pub struct Changes {
 }
 
 /// Differences of a kernel.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct KernelChange {
     /// Name of the kernel in the second report.
     pub kernel: String,
@@ -49,15 +50,19 @@ pub struct KernelChange {
     pub total_seconds: [f64; 2],
     /// Mean time of a launch after, divided by that before.
     pub time_ratio: f64,
-    /// Resource that limits the kernel before and after, if the reports contain it.
-    pub bound_by: [Option<BoundBy>; 2],
+    /// Resource that limits the kernel in the first report. Absent if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound_by_before: Option<BoundBy>,
+    /// Resource that limits the kernel in the second report. Absent if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound_by_after: Option<BoundBy>,
     /// Metrics that changed, those that explain the time best first. Counts are per launch.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<MetricChange>,
 }
 
 /// A metric that changed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MetricChange {
     /// Id in the catalogue.
     pub metric: &'static str,
@@ -203,7 +208,8 @@ fn change(kernel: &str, before: &Side<'_>, after: &Side<'_>) -> KernelChange {
         launches: [before.launches, after.launches],
         total_seconds: [before.total, after.total],
         time_ratio,
-        bound_by: [before.bound_by, after.bound_by],
+        bound_by_before: before.bound_by,
+        bound_by_after: after.bound_by,
         changes,
     }
 }

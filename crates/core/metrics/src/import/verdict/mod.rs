@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::KernelRule;
@@ -30,7 +31,7 @@ const LIMITS: [(&str, &str); 5] = [
 ];
 
 /// Analysis of what limits a kernel, based on all its launches.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ImportedVerdict {
     /// Name of the kernel in the tool's output.
     pub kernel: String,
@@ -54,7 +55,7 @@ pub struct ImportedVerdict {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arithmetic_intensity: Option<f64>,
     /// Most frequent reasons why warps waited, in decreasing order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub top_stalls: Vec<TopStall>,
     /// Resources that limit the number of resident blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,12 +64,12 @@ pub struct ImportedVerdict {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roofline: Option<Roofline>,
     /// Observations with their evidence, the largest share first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Advice>,
 }
 
 /// A reason why warps waited.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TopStall {
     /// Metric of the catalogue: `stall_long_scoreboard`.
     pub metric: String,
@@ -77,7 +78,7 @@ pub struct TopStall {
 }
 
 /// Resources that limit the number of resident blocks of a multiprocessor.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OccupancyLimiter {
     /// `registers`, `shared memory`, `warps`, `blocks`, `barriers`: those that allow the fewest
     /// blocks.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::csv::{MAX_COLUMNS, NcuCsvError};
@@ -19,16 +20,17 @@ const MAX_CODE: usize = 400;
 const DESCRIPTION: [&str; 5] = ["#", "Address", "Source", "File", "Line"];
 
 /// Source page of Nsight Compute: counters of each line of code.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct SourcePage {
     /// Kernels, in the order of the file.
+    #[serde(rename = "source")]
     pub kernels: Vec<SourcePageKernel>,
     /// Lines that were left out, and caveats.
     pub notes: Vec<String>,
 }
 
 /// Source lines of a kernel.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SourcePageKernel {
     /// Name of the kernel in the tool's output.
     pub kernel: String,
@@ -37,7 +39,7 @@ pub struct SourcePageKernel {
 }
 
 /// A line of source code, PTX or machine code, depending on the page.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SourceLine {
     /// Number of the line, if the page contains it.
     #[serde(skip_serializing_if = "Option::is_none")]

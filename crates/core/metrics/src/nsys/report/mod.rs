@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::columns::{self, Column, Quantity, Table, header};
@@ -24,7 +25,7 @@ const MAX_HEADER: usize = 4 << 10;
 const MAX_PROBLEMS: usize = 100;
 
 /// Tables of `nsys stats`, or the same tables from an SQLite export.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct NsysReport {
     /// Kernels by name. Times are in seconds.
     pub kernels: Vec<NsysRow>,
@@ -36,7 +37,7 @@ pub struct NsysReport {
     /// Times of calls of the CUDA API, seconds.
     pub api: Vec<NsysRow>,
     /// Times of NVTX ranges, which the program marks, seconds. Only SQLite exports have them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<NsysRow>,
     /// Activities of the GPU, one entry for each.
     pub trace: Vec<NsysEvent>,
