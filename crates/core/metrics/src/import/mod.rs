@@ -216,7 +216,10 @@ fn nothing(text: &str) -> ImportError {
     if let Some((what, help)) = format::of_text(text) {
         return ImportError::OtherFormat { what, help };
     }
-    if let Err(summary @ NcuCsvError::Summary { .. }) = ncu::parse_csv(text) {
+    // Parsing a text with millions of lines takes far longer than this search.
+    if text.contains("Metric Name")
+        && let Err(summary @ NcuCsvError::Summary { .. }) = ncu::parse_csv(text)
+    {
         return summary.into();
     }
     let log = ncu::parse_log(text);

@@ -7,6 +7,9 @@ use std::borrow::Cow;
 const MAX_FIELD: usize = 64 << 10;
 /// Maximum number of lines of a record with quoted line breaks.
 const MAX_LINES: usize = 64;
+/// Maximum number of fields of a record. No tool writes so many, and a line with more could fill the
+/// memory.
+const MAX_FIELDS: usize = 100_000;
 
 /// A record of separated fields, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,9 +26,18 @@ pub(crate) struct Record<'a> {
 
 /// A field that is longer than the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooLong {
+pub(crate) struct TooLong<'a> {
     /// Number of the line, from 1.
     pub(crate) line: usize,
+    text: &'a str,
+}
+
+/// A record of a text that may contain headers of pages.
+#[derive(Debug)]
+pub(crate) enum Step<'a> {
+    /// A header, split at the separator that fits.
+    Header(Record<'a>),
+    Other(Record<'a>),
 }
 
 /// The records of a text. A line with an unclosed quote includes the next lines if they close it
@@ -56,12 +68,31 @@ impl<'a> Records<'a> {
         header: impl Fn(&mut Self, &Record<'a>) -> Option<Record<'a>>,
     ) -> bool {
         let mut records = Self::new(text);
-        while let Some(record) = records.next() {
-            if record.is_ok_and(|record| header(&mut records, &record).is_some()) {
+        while let Some(step) = records.step(&header) {
+            if matches!(step, Ok(Step::Header(_))) {
                 return true;
             }
         }
         false
+    }
+
+    /// Returns the next record, and whether `header` recognises it as a header.
+    pub(crate) fn step(
+        &mut self,
+        header: impl Fn(&mut Self, &Record<'a>) -> Option<Record<'a>>,
+    ) -> Option<Result<Step<'a>, TooLong<'a>>> {
+        Some(match self.next()? {
+            Ok(record) => Ok(match header(self, &record) {
+                Some(header) => Step::Header(header),
+                None => Step::Other(record),
+            }),
+            Err(too_long) => {
+                // A header without this separator is one field, and may have many columns.
+                let TooLong { line, text } = too_long;
+                let record = Record { line, text, fields: vec![text.into()], broken: true };
+                header(self, &record).map(Step::Header).ok_or(too_long)
+            }
+        })
     }
 
     /// Parses a record with each separator until `is` accepts it. Later records are parsed with
@@ -76,7 +107,7 @@ impl<'a> Records<'a> {
         }
         let others = SEPARATORS.into_iter().filter(|c| *c != self.separator);
         for separator in others.filter(|c| record.text.contains(*c)) {
-            let Some(fields) = fields(record.text, separator) else { continue };
+            let Some(fields) = fields(record.text, separator).filter(|f| fit(f)) else { continue };
             let other = Record { fields, broken: false, ..record.clone() };
             if is(&other) {
                 self.separator = separator;
@@ -108,13 +139,18 @@ impl<'a> Records<'a> {
 }
 
 impl<'a> Iterator for Records<'a> {
-    type Item = Result<Record<'a>, TooLong>;
+    type Item = Result<Record<'a>, TooLong<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;
         }
         let line = self.line + 1;
+        // A file may have millions of empty lines.
+        if let Some(rest) = self.rest.strip_prefix('\n') {
+            (self.rest, self.line) = (rest, line);
+            return Some(Ok(Record { line, text: "", fields: vec!["".into()], broken: false }));
+        }
         // Each of several concatenated files may begin with a byte order mark.
         self.rest = self.rest.trim_start_matches('\u{feff}');
         let (mut end, mut lines) = self.extent();
@@ -130,15 +166,20 @@ impl<'a> Iterator for Records<'a> {
         self.line += lines;
         let broken = read.is_none();
         let fields = read.unwrap_or_else(|| vec![Cow::Borrowed(text)]);
-        if fields.iter().any(|field| field.len() > MAX_FIELD) {
-            return Some(Err(TooLong { line }));
+        if !fit(&fields) {
+            return Some(Err(TooLong { line, text }));
         }
         Some(Ok(Record { line, text, fields, broken }))
     }
 }
 
-/// Returns the fields of a record. Returns `None` if a quote is unclosed, or text follows a closing
-/// quote.
+/// Returns whether no field is longer than the limit.
+fn fit(fields: &[Cow<'_, str>]) -> bool {
+    fields.iter().all(|field| field.len() <= MAX_FIELD)
+}
+
+/// Returns the fields of a record. Returns `None` if a quote is unclosed, text follows a closing
+/// quote, or there are too many fields.
 fn fields(text: &str, separator: char) -> Option<Vec<Cow<'_, str>>> {
     let mut fields = Vec::new();
     let mut rest = text;
@@ -152,6 +193,7 @@ fn fields(text: &str, separator: char) -> Option<Vec<Cow<'_, str>>> {
         };
         fields.push(field);
         match after.strip_prefix(separator) {
+            Some(_) if fields.len() == MAX_FIELDS => return None,
             Some(next) => rest = next,
             None => return Some(fields),
         }
@@ -214,7 +256,8 @@ mod tests {
         assert_eq!(records.last().unwrap().1, ["1", "2"]);
         assert_eq!(all("say \"hi\n\"1\"\n")[1].1, ["1"], "not a record that could run on");
         let long = format!("\"{}\"\n", "x".repeat(MAX_FIELD + 1));
-        assert_eq!(Records::new(&long).next(), Some(Err(TooLong { line: 1 })));
+        let text = long.trim_end();
+        assert_eq!(Records::new(&long).next(), Some(Err(TooLong { line: 1, text })));
     }
 
     #[test]
@@ -243,6 +286,31 @@ mod tests {
         let header = records.recognise(&first, |record| record.fields[0] == "ID").unwrap();
         assert_eq!(header.fields, ["ID", "Name, long", "x"]);
         assert_eq!(records.next().unwrap().unwrap().fields, ["1", "a;b", "2,5"]);
+    }
+
+    /// With a comma as the separator, the header is one field that is too long.
+    #[test]
+    fn a_header_with_very_many_columns_has_any_separator() {
+        let is = |text: &str| {
+            Records::have(text, |records, record| {
+                records.recognise(record, |record| !record.broken && record.fields[0] == "ID")
+            })
+        };
+        for separator in SEPARATORS {
+            let columns = format!("{separator}name of a metric").repeat(9_000);
+            assert!(is(&format!("before\nID{columns}\n")), "{separator:?}");
+        }
+        assert!(!is(&format!("ID;{}\n", "x".repeat(MAX_FIELD + 1))), "this field is too long");
+        assert!(!is(&format!("ID{}\n", ";".repeat(MAX_FIELDS))), "too many columns");
+    }
+
+    #[test]
+    fn empty_lines_are_records_with_numbers() {
+        let lines: Vec<(usize, usize)> = Records::new("\n\na,b\n\r\n\u{feff}\n\n")
+            .map(Result::unwrap)
+            .map(|record| (record.line, record.fields.len()))
+            .collect();
+        assert_eq!(lines, [(1, 1), (2, 1), (3, 2), (4, 1), (5, 1), (6, 1)]);
     }
 
     proptest! {

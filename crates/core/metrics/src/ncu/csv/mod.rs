@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::kernel::NcuKernel;
 use super::merge::Merged;
 use super::page::Page;
-use crate::text::{Conflict, Notes, Record, Records, TooLong};
+use crate::text::{Conflict, Notes, Record, Records, Step, TooLong};
 
 /// Maximum number of columns of a page.
 pub const MAX_COLUMNS: usize = 20_000;
@@ -150,8 +150,8 @@ impl From<Conflict> for NcuCsvError {
     }
 }
 
-impl From<TooLong> for NcuCsvError {
-    fn from(too_long: TooLong) -> Self {
+impl From<TooLong<'_>> for NcuCsvError {
+    fn from(too_long: TooLong<'_>) -> Self {
         NcuCsvError::FieldTooLong { line: too_long.line }
     }
 }
@@ -166,9 +166,13 @@ pub fn parse_csv(text: &str) -> Result<NcuReport, NcuCsvError> {
     let mut notes = Notes::default();
     let mut pages: Vec<Page<'_>> = Vec::new();
     let (mut skipped, mut cells) = (0, 0);
-    while let Some(record) = records.next() {
-        let record = match record {
-            Ok(record) => record,
+    while let Some(step) = records.step(header) {
+        let record = match step {
+            Ok(Step::Header(header)) => {
+                pages.push(Page::new(&header)?);
+                continue;
+            }
+            Ok(Step::Other(record)) => record,
             // Output of programs before the page may have very long lines.
             Err(_) if pages.is_empty() => {
                 skipped += 1;
@@ -176,10 +180,6 @@ pub fn parse_csv(text: &str) -> Result<NcuReport, NcuCsvError> {
             }
             Err(too_long) => return Err(too_long.into()),
         };
-        if let Some(header) = header(&mut records, &record) {
-            pages.push(Page::new(&header)?);
-            continue;
-        }
         let line = record.line;
         let Some(page) = pages.last_mut() else {
             skipped += 1;
@@ -238,6 +238,9 @@ fn no_header(text: &str) -> NcuCsvError {
         let has = |name: &str| record.fields.iter().any(|field| field == name);
         has("Metric Name") && has("Average") && has("Maximum")
     };
+    if !text.contains("Metric Name") {
+        return NcuCsvError::NoHeader;
+    }
     match Records::new(text).flatten().find(|record| summary(record.clone())) {
         Some(record) => NcuCsvError::Summary { line: record.line },
         None => NcuCsvError::NoHeader,

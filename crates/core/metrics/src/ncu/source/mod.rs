@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::csv::{MAX_COLUMNS, NcuCsvError};
-use crate::text::{Cell, Convention, Record, Records, Value, value};
+use crate::text::{Cell, Convention, Record, Records, Step, Value, value};
 
 /// Maximum number of lines of code of all kernels.
 const MAX_LINES: usize = 200_000;
@@ -86,19 +86,21 @@ pub fn parse_source(text: &str) -> Result<SourcePage, NcuCsvError> {
     let mut rows: Vec<Record<'_>> = Vec::new();
     let (mut lines, mut left_out) = (0usize, 0usize);
     let mut values = 0;
-    while let Some(record) = records.next() {
-        let record = match record {
-            Ok(record) => record,
+    while let Some(step) = records.step(header) {
+        let record = match step {
+            Ok(Step::Header(header)) => {
+                page.end(&name, columns.take(), &std::mem::take(&mut rows), &mut values)?;
+                if header.fields.len() > MAX_COLUMNS {
+                    return Err(NcuCsvError::TooManyColumns { line: header.line });
+                }
+                columns = Some(header.fields.iter().map(|name| name.trim().to_owned()).collect());
+                continue;
+            }
+            Ok(Step::Other(record)) => record,
             Err(_) if columns.is_none() => continue,
             Err(too_long) => return Err(too_long.into()),
         };
-        if let Some(header) = header(&mut records, &record) {
-            page.end(&name, columns.take(), &std::mem::take(&mut rows), &mut values)?;
-            if header.fields.len() > MAX_COLUMNS {
-                return Err(NcuCsvError::TooManyColumns { line: header.line });
-            }
-            columns = Some(header.fields.iter().map(|name| name.trim().to_owned()).collect());
-        } else if record.fields.len() == 2 && record.fields[0].trim() == "Kernel Name" {
+        if record.fields.len() == 2 && record.fields[0].trim() == "Kernel Name" {
             page.end(&name, columns.take(), &std::mem::take(&mut rows), &mut values)?;
             name = record.fields[1].trim().to_owned();
         } else if let Some(columns) = &columns {

@@ -126,8 +126,8 @@ pub enum NsysError {
     FieldTooLong { line: usize },
 }
 
-impl From<TooLong> for NsysError {
-    fn from(too_long: TooLong) -> Self {
+impl From<TooLong<'_>> for NsysError {
+    fn from(too_long: TooLong<'_>) -> Self {
         NsysError::FieldTooLong { line: too_long.line }
     }
 }
@@ -169,6 +169,12 @@ fn read(text: &str, mut reader: Reader) -> Result<Reader, NsysError> {
             Err(_) if reader.table.is_none() => continue,
             Err(too_long) => return Err(too_long.into()),
         };
+        // A file may have millions of empty lines, which are neither headers nor messages.
+        if record.text.is_empty() {
+            reader.columns = None;
+            reader.line(&record)?;
+            continue;
+        }
         // Outside console tables, a line that begins with a digit is a row, and neither a header
         // nor a message.
         if reader.columns.is_none() && record.text.starts_with(|c: char| c.is_ascii_digit()) {
