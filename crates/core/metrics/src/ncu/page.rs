@@ -18,6 +18,14 @@ pub(super) struct Page<'a> {
     short: Option<(usize, usize)>,
 }
 
+/// What a record is in a page.
+enum Part<'a> {
+    Row(Record<'a>),
+    /// Number of fields of the row of units.
+    Units(usize),
+    Nothing,
+}
+
 impl<'a> Page<'a> {
     pub(super) fn new(header: &Record<'a>) -> Result<Self, NcuCsvError> {
         let columns = Columns::of(header)?;
@@ -40,24 +48,48 @@ impl<'a> Page<'a> {
         record: Record<'a>,
         notes: &mut Notes,
     ) -> Result<Option<usize>, NcuCsvError> {
+        Ok(match self.part(record, notes)? {
+            Part::Row(record) => {
+                let fields = record.fields.len();
+                self.rows.push(record);
+                Some(fields)
+            }
+            Part::Units(fields) => Some(fields),
+            Part::Nothing => None,
+        })
+    }
+
+    /// Returns a record if it is a row of the page, and adds everything else, as [`Self::take`]
+    /// does.
+    pub(super) fn row(
+        &mut self,
+        record: Record<'a>,
+        notes: &mut Notes,
+    ) -> Result<Option<Record<'a>>, NcuCsvError> {
+        Ok(match self.part(record, notes)? {
+            Part::Row(record) => Some(record),
+            Part::Units(_) | Part::Nothing => None,
+        })
+    }
+
+    fn part(&mut self, record: Record<'a>, notes: &mut Notes) -> Result<Part<'a>, NcuCsvError> {
         let text = record.text.trim();
-        if text.is_empty() || text.starts_with("==") {
-            return Ok(None);
+        if is_no_content(text) {
+            return Ok(Part::Nothing);
         }
         let line = record.line;
         let mut left_out = |why: &str| {
             let begin: String = text.chars().take(40).collect();
             notes.add(format!("line {line}"), format!("`{begin}` {why}: it is left out"));
-            Ok(None)
+            Ok(Part::Nothing)
         };
         if record.broken {
             return left_out("is cut off, or has an unclosed quote");
         }
-        let id = record.fields.get(self.columns.id).map_or("", |id| id.trim());
         if self.is_units(&record) {
             return self.take_units(record);
         }
-        if !is_id(id) || record.fields.len() <= self.columns.kernel {
+        if !self.has_launch(&record) {
             return left_out("is not a row of the page");
         }
         // A details page has no row of units; in a raw page it precedes the other rows.
@@ -65,9 +97,17 @@ impl<'a> Page<'a> {
             return Err(NcuCsvError::NoUnits { line: self.line });
         }
         self.fits(&record)?;
-        let fields = record.fields.len();
-        self.rows.push(record);
-        Ok(Some(fields))
+        Ok(Part::Row(record))
+    }
+
+    /// Returns whether a record is a row, whatever the number of its fields.
+    pub(super) fn is_row(&self, record: &Record<'_>) -> bool {
+        !record.broken && self.has_launch(record) && !is_no_content(record.text.trim())
+    }
+
+    fn has_launch(&self, record: &Record<'_>) -> bool {
+        record.fields.len() > self.columns.kernel
+            && record.fields.get(self.columns.id).is_some_and(|id| is_id(id.trim()))
     }
 
     /// Returns whether a record is the row of units, which contains no kernel name.
@@ -81,15 +121,15 @@ impl<'a> Page<'a> {
                 || record.fields.iter().any(|field| !field.trim().is_empty()))
     }
 
-    fn take_units(&mut self, record: Record<'a>) -> Result<Option<usize>, NcuCsvError> {
+    fn take_units(&mut self, record: Record<'a>) -> Result<Part<'a>, NcuCsvError> {
         let Some(units) = &self.units else {
             self.too_long(&record)?;
             let fields = record.fields.len();
             self.units = Some(record);
-            return Ok(Some(fields));
+            return Ok(Part::Units(fields));
         };
         match units.fields == record.fields {
-            true => Ok(None),
+            true => Ok(Part::Nothing),
             false => Err(NcuCsvError::UnitsTwice { line: record.line, header: self.line }),
         }
     }
@@ -133,12 +173,9 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
-    /// Returns the kernels of the page. `last` means that the page is the end of the file.
-    pub(super) fn kernels(
-        &self,
-        last: bool,
-        notes: &mut Notes,
-    ) -> Result<Vec<NcuKernel>, NcuCsvError> {
+    /// Notes that the last row is truncated, which is an error unless the page is the end of the
+    /// file (`last`).
+    pub(super) fn end(&self, last: bool, notes: &mut Notes) -> Result<(), NcuCsvError> {
         if let Some((line, found)) = self.short {
             if !last {
                 return Err(self.length(line, found));
@@ -150,6 +187,16 @@ impl<'a> Page<'a> {
             );
             notes.add(format!("line {line}"), text);
         }
+        Ok(())
+    }
+
+    /// Returns the kernels of the page. `last` means that the page is the end of the file.
+    pub(super) fn kernels(
+        &self,
+        last: bool,
+        notes: &mut Notes,
+    ) -> Result<Vec<NcuKernel>, NcuCsvError> {
+        self.end(last, notes)?;
         match (self.kind, &self.units) {
             (_, _) if self.rows.is_empty() => Ok(Vec::new()),
             (NcuPage::Details, _) => details::kernels(&self.columns, &self.rows, notes),
@@ -159,6 +206,11 @@ impl<'a> Page<'a> {
     }
 }
 
-pub(super) fn is_id(id: &str) -> bool {
+/// Returns whether a line, without the spaces around it, is empty or belongs to the tool's log.
+fn is_no_content(text: &str) -> bool {
+    text.is_empty() || text.starts_with("==")
+}
+
+fn is_id(id: &str) -> bool {
     !id.is_empty() && id.len() < 20 && id.chars().all(|c| c.is_ascii_digit() || ".,".contains(c))
 }

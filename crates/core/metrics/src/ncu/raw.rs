@@ -61,6 +61,16 @@ fn cells<'a>(
     process.into_iter().chain(metrics)
 }
 
+/// Returns the number of complete fields of a row. The last field is complete if its closing quote
+/// exists, or if the row has all columns.
+pub(super) fn complete(columns: &Columns<'_>, row: &Record<'_>) -> usize {
+    let fields = row.fields.len();
+    match row.text.ends_with('"') || fields >= columns.names.len() {
+        true => fields,
+        false => fields - 1,
+    }
+}
+
 pub(super) fn kernel(
     columns: &Columns<'_>,
     metrics: &[Metric<'_>],
@@ -73,16 +83,14 @@ pub(super) fn kernel(
     let mut tell = |metric: &str, why: &str| {
         notes.add(format!("line {line}, {metric}"), format!("{why}; it has no value"));
     };
-    // The last field of a row is complete if its closing quote exists, or if the row has all
-    // columns.
-    let quoted = row.text.ends_with('"') || row.fields.len() >= columns.names.len();
+    let complete = complete(columns, row);
     for metric in metrics {
         let Metric { index, name, unit, expected } = *metric;
         let Some(cell) = row.fields.get(index) else {
             kernel.missing.insert(name.to_owned(), CUT_OFF.to_owned());
             continue;
         };
-        if index + 1 == row.fields.len() && !quoted {
+        if index >= complete {
             kernel.missing.insert(name.to_owned(), MAYBE_CUT.to_owned());
             continue;
         }

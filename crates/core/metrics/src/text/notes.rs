@@ -26,6 +26,19 @@ impl Notes {
         }
     }
 
+    /// Adds later notes, whose texts are others.
+    pub(crate) fn append(&mut self, later: Notes) {
+        for (place, text, times) in later.notes {
+            if self.notes.len() < MAX_NOTES {
+                self.places.insert(text.clone(), self.notes.len());
+                self.notes.push((place, text, times));
+            } else {
+                self.left_out += times;
+            }
+        }
+        self.left_out += later.left_out;
+    }
+
     pub(crate) fn into_texts(self) -> Vec<String> {
         let mut texts: Vec<String> = self
             .notes
@@ -60,5 +73,21 @@ mod tests {
         assert_eq!(texts[..2], ["line 1 and 2 times more: cut off", "line 9: odd"]);
         assert_eq!(texts.len(), MAX_NOTES + 1);
         assert_eq!(texts[MAX_NOTES], "and 2 more such remarks");
+    }
+
+    #[test]
+    fn appended_notes_are_as_notes_that_were_added() {
+        for (first, second) in [(0, 3), (3, 0), (60, 40), (60, 41), (130, 5), (5, 130), (100, 1)] {
+            let (mut both, mut earlier, mut later) =
+                (Notes::default(), Notes::default(), Notes::default());
+            for (part, count, kind) in [(&mut earlier, first, "a"), (&mut later, second, "b")] {
+                for line in (0..count).chain(0..count) {
+                    part.add(format!("line {line}"), format!("{kind} {line}"));
+                    both.add(format!("line {line}"), format!("{kind} {line}"));
+                }
+            }
+            earlier.append(later);
+            assert_eq!(earlier.into_texts(), both.into_texts(), "{first} {second}");
+        }
     }
 }

@@ -129,6 +129,28 @@ fn pages_that_were_saved_anew() {
     assert_eq!(duration(&parse_csv(tabs).unwrap().kernels[0]), 1500.0);
 }
 
+/// With `--set full` the header is longer than the longest field, and without commas it is one
+/// field.
+#[test]
+fn wide_pages_that_were_saved_anew() {
+    let expected = parse_csv(RAW).unwrap().kernels;
+    for (separator, quote) in [(";", ""), (";", "\""), ("\t", ""), ("\t", "\"")] {
+        let between = format!("{quote}{separator}{quote}");
+        let line = |record: Record<'_>| format!("{quote}{}{quote}\n", record.fields.join(&between));
+        let rows = Records::new(RAW).map(Result::unwrap).filter(|record| record.fields.len() > 100);
+        let text: String = rows.map(line).collect();
+        assert!(text.lines().next().unwrap().len() > 64 << 10);
+        assert!(looks_like_page(&text), "{between}");
+        assert_eq!(parse_csv(&text).unwrap().kernels, expected, "{between}");
+        let mut launches = 0;
+        let each = super::super::each_launch(&text, |_| {
+            launches += 1;
+            Ok(())
+        });
+        assert_eq!((each, launches), (Ok(Vec::new()), expected.len()), "{between}");
+    }
+}
+
 #[test]
 fn values_that_cannot_be_are_left_out_and_told() {
     for (metric, unit, cell, why) in [

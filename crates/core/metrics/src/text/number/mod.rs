@@ -59,7 +59,7 @@ impl Convention {
 }
 
 /// Decimal separators that the cells read so far show.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Shown {
     dot: Option<String>,
     comma: Option<String>,
@@ -67,7 +67,7 @@ pub(crate) struct Shown {
 
 impl Shown {
     pub(crate) fn see(&mut self, cell: Cell<'_>) {
-        if self.dot.is_some() && self.comma.is_some() {
+        if self.contradicts() {
             return;
         }
         let told = Digits::of(cell.text).and_then(|digits| match digits.convention() {
@@ -88,6 +88,11 @@ impl Shown {
     /// Returns whether a cell has shown a separator.
     pub(crate) fn any(&self) -> bool {
         self.dot.is_some() || self.comma.is_some()
+    }
+
+    /// Returns whether cells contradict each other.
+    pub(crate) fn contradicts(&self) -> bool {
+        self.dot.is_some() && self.comma.is_some()
     }
 
     /// Returns the separator, or the two cells that contradict each other.
