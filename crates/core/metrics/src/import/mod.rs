@@ -279,9 +279,11 @@ fn above_all(metrics: &DeviceMetrics) -> Vec<String> {
     let percent = Some(MetricUnit::Percent.name());
     let above = of_all.chain(by_kernel).filter_map(|(id, metric, kernel)| {
         let value = metric.value.filter(|value| *value > 100.0)?;
-        (metric.unit.as_deref() == percent).then(|| {
+        let shown = format!("{value:.1}");
+        // The tool rounds its values, so that `100.0` may be 100.
+        (metric.unit.as_deref() == percent && shown != "100.0").then(|| {
             format!(
-                "{id} of {kernel} is {value:.1} %, above 100: its counters are from different \
+                "{id} of {kernel} is {shown} %, above 100: its counters are from different \
                  passes, or the rate exceeded the sustained peak for a short time"
             )
         })

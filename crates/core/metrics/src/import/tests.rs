@@ -210,6 +210,21 @@ fn progress_without_values_names_the_report() {
 }
 
 #[test]
+fn percentages_that_are_100_but_for_rounding_have_no_note() {
+    let notes = |value: &str| {
+        let page = format!(
+            "ID,Kernel Name,dram__throughput.avg.pct_of_peak_sustained_elapsed\n,,%\n0,k,{value}\n"
+        );
+        let Imported::Ncu { notes, .. } = of(&page) else { panic!() };
+        notes
+    };
+    for value in ["100", "100.0000001", "100.04"] {
+        assert_eq!(notes(value), Vec::<String>::new(), "{value}");
+    }
+    assert!(notes("100.06")[0].contains("of k is 100.1 %, above 100"), "{:?}", notes("100.06"));
+}
+
+#[test]
 fn a_failure_comes_before_a_warning() {
     let text = "==WARNING== Launching the workload is taking more time than expected.\n\
                 ==ERROR== The application returned an error code (9).\n";
