@@ -266,8 +266,21 @@ fn ncu_page(report: NcuReport, text: &str, selection: &Selection) -> Result<Impo
     }
     let rules = verdict::rules(&report.kernels);
     let mut notes = report.notes;
+    notes.extend(not_listed(&metrics, report.kernels.len() as u64));
     notes.extend(above_all(&metrics));
     Ok(Imported::Ncu { device_metrics: Box::new(metrics), verdicts, rules, notes })
+}
+
+/// Returns a note about the kernels that are not listed, if there are any. `launches` is the number
+/// of launches of all kernels.
+fn not_listed(metrics: &DeviceMetrics, launches: u64) -> Option<String> {
+    let kernels = metrics.kernels_left_out?;
+    let listed: u64 = metrics.kernels.iter().map(|kernel| u64::from(kernel.launches)).sum();
+    Some(format!(
+        "{kernels} kernels with {} launches are not listed, because their total times are shorter; \
+         the metrics of all kernels include them",
+        launches.saturating_sub(listed)
+    ))
 }
 
 /// Returns notes about percentages above 100.

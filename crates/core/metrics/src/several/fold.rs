@@ -2,9 +2,10 @@
 //! together. The main type is [`LaunchFold`].
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 
+use super::longest::Totals;
 use super::places::{MetricPlan, Plan};
 use super::{DIFFERS, DURATION, MAX_KERNELS, ProfiledLaunch, Rule, WEIGHTED, find, report, rule};
 use crate::catalogue::MetricInfo;
@@ -14,7 +15,8 @@ use crate::select::Selection;
 use crate::types::{Conditions, DeviceMetrics, KernelMetrics, MetricSource};
 use crate::values::CollectedMetrics;
 
-/// Maximum number of kernels whose launches are combined separately.
+/// Maximum number of kernels whose launches are combined separately. If there are more, the text is
+/// read again for those with the longest total time.
 const MAX_NAMES: usize = 500;
 /// Maximum number of chips whose plans are kept.
 const MAX_CHIPS: usize = 16;
@@ -27,8 +29,9 @@ pub(crate) struct LaunchFold<'s> {
     plans: BTreeMap<u32, Rc<Plan>>,
     /// Values of the selected metrics for the launch that is being added.
     found: Vec<Option<f64>>,
-    /// Number of launches whose kernels are beyond [`MAX_NAMES`].
-    others: u64,
+    totals: Totals,
+    /// Hashes of the names of the chosen kernels, if there are more than [`MAX_NAMES`].
+    chosen: Option<HashSet<u64>>,
 }
 
 /// Result of combining all launches.
@@ -36,9 +39,10 @@ pub(crate) struct Folded {
     pub(crate) metrics: DeviceMetrics,
     /// For each kernel in `metrics.kernels`, the properties of the device of its first launch.
     pub(crate) kernels: Vec<NcuKernel>,
-    /// Number of launches whose kernels are not in `metrics.kernels` because there are more than
-    /// [`MAX_NAMES`]. They are included in the combined metrics.
-    pub(crate) others: u64,
+    pub(crate) launches: u64,
+    /// Whether the kernels were counted exactly. If not, there were too many of them, there are
+    /// more than `metrics` says, and the choice of the longest is an estimate.
+    pub(crate) counted: bool,
 }
 
 /// Metrics of the launches of one kernel, or of all kernels.
@@ -48,6 +52,8 @@ struct Group {
     capability: u32,
     launches: u32,
     seconds: Option<f64>,
+    /// Sum of the times that are known, seconds.
+    known_seconds: f64,
     metrics: Vec<State>,
 }
 
@@ -74,7 +80,8 @@ impl<'s> LaunchFold<'s> {
             all: None,
             plans: BTreeMap::new(),
             found: Vec::new(),
-            others: 0,
+            totals: Totals::new(),
+            chosen: None,
         }
     }
 
@@ -83,12 +90,46 @@ impl<'s> LaunchFold<'s> {
     /// # Errors
     /// The row of the launch is invalid.
     pub(crate) fn add(&mut self, one: &PlacedLaunch<'_>) -> Result<(), NcuCsvError> {
+        self.totals.add(one.kernel, seconds(one.values).unwrap_or(0.0));
+        let has_room = self.totals.kernels() <= MAX_NAMES;
+        if !has_room {
+            self.by_name.clear();
+        }
+        self.combine(one, has_room, true)
+    }
+
+    /// Returns whether there are too many kernels to combine the launches of each. The caller then
+    /// passes all launches to [`Self::add_again`], which combines those of the longest kernels.
+    pub(crate) fn needs_again(&mut self) -> bool {
+        if self.totals.kernels() <= MAX_NAMES {
+            return false;
+        }
+        self.chosen = Some(self.totals.longest(MAX_KERNELS));
+        true
+    }
+
+    /// Adds a launch that [`Self::add`] has already added, if its kernel is among the longest.
+    ///
+    /// # Errors
+    /// The row of the launch is invalid.
+    pub(crate) fn add_again(&mut self, one: &PlacedLaunch<'_>) -> Result<(), NcuCsvError> {
+        let is = |chosen: &HashSet<u64>| chosen.contains(&self.totals.hash(one.kernel));
+        match self.chosen.as_ref().is_some_and(is) {
+            true => self.combine(one, true, false),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds a launch to those of its kernel (`named`), and to those of all kernels (`to_all`).
+    fn combine(
+        &mut self,
+        one: &PlacedLaunch<'_>,
+        named: bool,
+        to_all: bool,
+    ) -> Result<(), NcuCsvError> {
         let plan = self.plan(one);
         self.found.clear();
         self.found.extend(plan.metrics.iter().map(|metric| metric.value(one.values)));
-        let known = self.by_name.contains_key(one.kernel);
-        let room = known || self.by_name.len() < MAX_NAMES;
-        self.others += u64::from(!room);
         // A reason and a new group need the launch with all cells of its row. Parsing these takes
         // far longer than parsing the values.
         let lacks = |group: Option<&Group>| match group {
@@ -99,21 +140,22 @@ impl<'s> LaunchFold<'s> {
                 .any(|(found, state)| found.is_none() && state.reason.is_none()),
             None => true,
         };
-        let whole = (lacks(self.all.as_ref()) || room && lacks(self.by_name.get(one.kernel)))
+        let needs = to_all && lacks(self.all.as_ref());
+        let whole = (needs || named && lacks(self.by_name.get(one.kernel)))
             .then(|| Whole::of(one))
             .transpose()?;
         if let Some(whole) = &whole {
             let count = self.selection.metrics.len();
-            if room && !known {
+            if named && !self.by_name.contains_key(one.kernel) {
                 self.by_name.insert(one.kernel.to_owned(), whole.group(one.capability, count));
             }
             self.all.get_or_insert_with(|| whole.group(one.capability, count));
         }
         let added = Added { one, plan: &plan, found: &self.found, whole: whole.as_ref() };
-        if let Some(group) = self.by_name.get_mut(one.kernel) {
+        if let Some(group) = self.by_name.get_mut(one.kernel).filter(|_| named) {
             group.add(&added, self.selection);
         }
-        if let Some(all) = &mut self.all {
+        if let Some(all) = self.all.as_mut().filter(|_| to_all) {
             all.add(&added, self.selection);
         }
         Ok(())
@@ -136,22 +178,23 @@ impl<'s> LaunchFold<'s> {
     pub(crate) fn finish(self) -> Option<Folded> {
         let selection = self.selection;
         let all = self.all?;
-        let launches = all.launches;
+        let launches = u64::from(all.launches);
         let only = all.device.clone();
         let mut metrics = all.metrics(selection);
+        let (count, counted) = (self.totals.kernels(), self.totals.complete);
         if launches == 1 {
-            return Some(Folded { metrics, kernels: vec![only], others: 0 });
+            return Some(Folded { metrics, kernels: vec![only], launches, counted });
         }
-        if self.by_name.len() > 1 {
-            metrics.kernel = format!("{} kernels", self.by_name.len());
+        if count > 1 {
+            let more = if counted { "" } else { "more than " };
+            metrics.kernel = format!("{more}{count} kernels");
         }
         let mut groups: Vec<(String, Group)> = self.by_name.into_iter().collect();
-        let seconds = |group: &Group| group.seconds.unwrap_or(0.0);
-        groups.sort_by(|a, b| seconds(&b.1).total_cmp(&seconds(&a.1)));
-        let left_out = groups.len().saturating_sub(MAX_KERNELS);
+        groups.sort_by(|a, b| b.1.known_seconds.total_cmp(&a.1.known_seconds));
+        groups.truncate(MAX_KERNELS);
+        let left_out = count.saturating_sub(groups.len());
         metrics.kernels_left_out =
             (left_out > 0).then(|| u32::try_from(left_out).unwrap_or(u32::MAX));
-        groups.truncate(MAX_KERNELS);
         let mut kernels = Vec::with_capacity(groups.len());
         for (kernel, group) in groups {
             let launches = group.launches;
@@ -159,7 +202,7 @@ impl<'s> LaunchFold<'s> {
             let metrics_of = group.metrics(selection).metrics;
             metrics.kernels.push(KernelMetrics { kernel, launches, metrics: metrics_of });
         }
-        Some(Folded { metrics, kernels, others: self.others })
+        Some(Folded { metrics, kernels, launches, counted })
     }
 }
 
@@ -197,9 +240,19 @@ impl Whole {
             capability,
             launches: 0,
             seconds: Some(0.0),
+            known_seconds: 0.0,
             metrics: vec![State { same: true, ..State::default() }; metrics],
         }
     }
+}
+
+fn value_of(name: &str, values: &[f64]) -> Option<f64> {
+    ncu::place(name).and_then(|place| ncu::at(values, place))
+}
+
+/// Returns the time of a launch, seconds.
+fn seconds(values: &[f64]) -> Option<f64> {
+    value_of(DURATION, values)
 }
 
 /// Launch that is being added.
@@ -213,12 +266,13 @@ struct Added<'a> {
 impl Group {
     fn add(&mut self, added: &Added<'_>, selection: &Selection) {
         let values = added.one.values;
-        let of = |name: &str| ncu::place(name).and_then(|place| ncu::at(values, place));
-        let seconds = of(DURATION);
+        let seconds = seconds(values);
         let begins = self.launches == 0;
         self.launches = self.launches.saturating_add(1);
         self.seconds = self.seconds.zip(seconds).map(|(sum, seconds)| sum + seconds);
-        if of(ncu::PASSES).map(|passes| passes as u32) != self.first.conditions.passes {
+        self.known_seconds += seconds.unwrap_or(0.0);
+        if value_of(ncu::PASSES, values).map(|passes| passes as u32) != self.first.conditions.passes
+        {
             self.first.conditions.passes = None;
         }
         let same_chip = self.capability == added.one.capability;

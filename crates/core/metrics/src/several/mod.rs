@@ -17,6 +17,7 @@ use super::values::{CollectedMetrics, report, told};
 pub(crate) use fold::{Folded, LaunchFold};
 
 mod fold;
+mod longest;
 mod places;
 
 /// Maximum number of kernels that are listed individually. The kernels with the longest time are
