@@ -133,6 +133,7 @@ const CRATES: [(&str, &str, &[&str]); 35] = [
             "model",
             "private-files",
             "report",
+            "sandbox",
             "shared-tensors",
             "sparse",
             "store",
