@@ -28,10 +28,29 @@ struct Row(Vec<(String, String)>);
 /// array of objects.
 pub(super) fn first(text: &str) -> Option<Record<'static>> {
     let start = text.trim_start().strip_prefix('[')?.trim_start();
-    let mut objects = serde_json::Deserializer::from_str(start).into_iter::<Row>();
-    let Row(cells) = objects.next()?.ok()?;
+    let Row(cells) = serde_json::from_str(object(start)?).ok()?;
     let fields = cells.into_iter().map(|(name, _)| Cow::Owned(name)).collect();
     Some(Record { line: 0, text: "", fields, broken: false })
+}
+
+/// Returns the object at the beginning of a text, if its cells may be texts and numbers. An array
+/// or an object in a cell ends the search, as does a line break in a text. Otherwise a text in
+/// which each line begins an array would be searched to its end for each line.
+fn object(text: &str) -> Option<&str> {
+    let inner = text.strip_prefix('{')?;
+    let (mut quoted, mut escaped) = (false, false);
+    for (at, byte) in inner.bytes().enumerate() {
+        match byte {
+            b'\n' if quoted => return None,
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'[' | b'{' if !quoted => return None,
+            b'}' if !quoted => return Some(&text[..at + 2]),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Result of reading an array of rows.
@@ -126,5 +145,34 @@ impl<'de> Deserialize<'de> for Row {
             }
         }
         deserializer.deserialize_map(Cells)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_row_ends_at_its_brace() {
+        let columns = |text: &str| -> Option<Vec<String>> {
+            Some(first(text)?.fields.into_iter().map(Cow::into_owned).collect())
+        };
+        let row = " [\n {\"a}\": \"x\\\"[{\", \"b\":\n 1.5}, {\"c\": 2}]";
+        assert_eq!(columns(row), Some(vec!["a}".to_owned(), "b".to_owned()]));
+        for text in
+            ["[{\"a\": [1]}]", "[{\"a\": {}}]", "[{\"a\": \"x\ny\"}]", "[{\"a\": 1", "[{\"a\\"]
+        {
+            assert_eq!(columns(text), None, "{text}");
+        }
+    }
+
+    /// If each line were searched to the end of the text, this test would take an hour.
+    #[test]
+    fn beginnings_of_arrays_take_linear_time() {
+        for line in ["[{\"a\":[1,\n", "[{\"a\":\"\\\n", "[{\"a\":1,\n", "[\n"] {
+            let text = line.repeat(400_000);
+            let report = crate::nsys::parse_stats(&text);
+            assert_eq!(report, Err(NsysError::NoTable), "{line:?}");
+        }
     }
 }

@@ -57,23 +57,21 @@ pub fn several_metrics(all: &[ProfiledLaunch<'_>], selection: &Selection) -> Opt
     if by_name.len() > 1 {
         metrics.kernel = format!("{} kernels", by_name.len());
     }
-    let mut kernels: Vec<(f64, KernelMetrics)> = by_name
+    let mut kernels: Vec<(f64, &str, Vec<ProfiledLaunch<'_>>)> = by_name
         .into_iter()
-        .map(|(kernel, launches)| {
-            let time = launches.iter().filter_map(time).sum();
-            let metrics = together(&launches, selection, launches[0].collected);
-            let kernel = KernelMetrics {
-                kernel: kernel.to_owned(),
-                launches: u32::try_from(launches.len()).unwrap_or(u32::MAX),
-                metrics: metrics.metrics,
-            };
-            (time, kernel)
-        })
+        .map(|(kernel, launches)| (launches.iter().filter_map(time).sum(), kernel, launches))
         .collect();
     kernels.sort_by(|a, b| b.0.total_cmp(&a.0));
     let left_out = kernels.len().saturating_sub(MAX_KERNELS);
     metrics.kernels_left_out = (left_out > 0).then(|| u32::try_from(left_out).unwrap_or(u32::MAX));
-    metrics.kernels = kernels.into_iter().take(MAX_KERNELS).map(|(_, kernel)| kernel).collect();
+    // The metrics of one kernel take some 60 KB, so those of the other kernels are not computed.
+    kernels.truncate(MAX_KERNELS);
+    let listed = kernels.into_iter().map(|(_, kernel, launches)| KernelMetrics {
+        kernel: kernel.to_owned(),
+        launches: u32::try_from(launches.len()).unwrap_or(u32::MAX),
+        metrics: together(&launches, selection, launches[0].collected).metrics,
+    });
+    metrics.kernels = listed.collect();
     Some(metrics)
 }
 
