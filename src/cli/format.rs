@@ -1,7 +1,7 @@
 //! Formats measured values as text.
 
 use warpgauge_model::PartialStatistics;
-pub(super) use warpgauge_report::readable::{bytes, device, duration_ms, percent};
+pub(super) use warpgauge_report::readable::{bytes, device, duration_ms, percent, quantity};
 
 /// Returns the median of the timed launches so far, with its confidence interval.
 pub(super) fn so_far(statistics: &PartialStatistics) -> String {

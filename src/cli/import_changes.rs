@@ -1,7 +1,7 @@
 //! Formats the changes between two imported reports as text.
 
-use super::format::percent;
-use super::import_table::{name, quantity, rows, seconds};
+use super::format::{percent, quantity};
+use super::import_table::{name, rows, seconds};
 use super::terminal::plain;
 use warpgauge_metrics::BoundBy;
 use warpgauge_metrics::import::{Changes, KernelChange, MetricChange};

@@ -1,6 +1,6 @@
 //! Formats imported files as tables.
 
-use super::format::{self, duration_ms};
+use super::format::{duration_ms, quantity};
 use super::import_verdict;
 use super::terminal::plain;
 use warpgauge_compile::readable;
@@ -90,18 +90,6 @@ fn source(kernel: &SourcePageKernel) -> String {
     };
     format!("{}: {} lines, by {}\n", name(&kernel.kernel), lines.len(), plain(&title))
         + &rows(&lines, line)
-}
-
-/// Returns a value with its unit in a readable form.
-pub(super) fn quantity(value: f64, unit: &str) -> String {
-    match unit {
-        "s" => duration_ms(value * 1e3),
-        "Hz" => format!("{:.1} MHz", value * 1e-6),
-        "bytes" if value >= 0.0 && value < u64::MAX as f64 => format::bytes(value as u64),
-        "bytes/s" => format!("{:.2} GB/s", value * 1e-9),
-        _ if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0} {unit}"),
-        _ => format!("{value:.2} {unit}"),
-    }
 }
 
 pub(super) fn seconds(value: Option<f64>) -> String {

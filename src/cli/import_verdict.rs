@@ -1,7 +1,7 @@
 //! Formats the resources that limit the kernels of an imported report as text.
 
-use super::format::percent;
-use super::import_table::{name, quantity, rows, seconds};
+use super::format::{percent, quantity};
+use super::import_table::{name, rows, seconds};
 use super::terminal::plain;
 use warpgauge_metrics::import::{ImportedVerdict, KernelRule};
 use warpgauge_metrics::{RooflinePoint, si};

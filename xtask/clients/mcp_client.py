@@ -18,7 +18,7 @@ from mcp import Client, MCPError, StdioServerParameters
 # Longest time for all of it, seconds.
 PATIENCE_S = 300
 
-TOOLS = ["evaluate_kernel", "compare_kernels", "profile_kernel", "get_job", "list_devices"]
+TOOLS = ["evaluate_kernel", "compare_kernels", "profile_kernel", "get_job", "list_devices", "import_report"]
 
 
 class Agent:
@@ -36,6 +36,7 @@ class Agent:
         await self.compare()
         await self.profile()
         await self.refusals()
+        await self.imports()
         await self.cancel()
         devices = await self.call("list_devices", {})
         assert devices["devices"][0]["device"]["kind"] == "emulator", devices
@@ -91,6 +92,13 @@ class Agent:
         answer = await self.call("profile_kernel", {"request": self.contract, "label": "profiled"})
         assert answer["verdict"] == "correct", answer
         assert any("limits it" in fact or "bound by" in fact for fact in answer["facts"]), answer
+
+    async def imports(self) -> None:
+        page = '"ID","Kernel Name","gpu__time_duration.sum"\n"","","ns"\n"0","copy","%d"\n'
+        answer = await self.call("import_report", {"content": page % 500, "against": page % 1000})
+        assert answer["kind"] == "changes" and answer["kernels"][0]["time_ratio"] == 0.5, answer
+        answer = await self.call("import_report", {"content": "SQLite format 3"})
+        assert answer["failed"] and answer["error"]["path"] == "content", answer
 
     async def refusals(self) -> None:
         misspelt = {"kernel": self.contract["kernel"] | {"kernel_typ": "cuda"}}

@@ -52,8 +52,14 @@ async fn tools_and_templates_are_listed_to_whoever_may_ask() {
     let tools = post(&server, &headers, &request(2, "tools/list", json!({}))).await;
     let tools = last(&tools)["result"]["tools"].as_array().expect("tools").clone();
     let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
-    let expected =
-        ["evaluate_kernel", "compare_kernels", "profile_kernel", "get_job", "list_devices"];
+    let expected = [
+        "evaluate_kernel",
+        "compare_kernels",
+        "profile_kernel",
+        "get_job",
+        "list_devices",
+        "import_report",
+    ];
     assert_eq!(names, expected);
     for tool in &tools {
         for schema in ["inputSchema", "outputSchema"] {
@@ -188,6 +194,6 @@ async fn the_newest_version_needs_no_session() {
     let headers = ["mcp-protocol-version: 2026-07-28", "mcp-method: tools/list"];
     let answer = post(&server, &headers, &request(1, "tools/list", json!({"_meta": meta}))).await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    assert_eq!(last(&answer)["result"]["tools"].as_array().map(Vec::len), Some(5));
+    assert_eq!(last(&answer)["result"]["tools"].as_array().map(Vec::len), Some(6));
     assert_eq!(answer.header("mcp-session-id"), None);
 }

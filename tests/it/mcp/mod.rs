@@ -187,6 +187,49 @@ fn jobs_and_sessions_of_other_keys_do_not_exist() {
     assert!(heard.text.contains("no_such_session"), "{}", heard.text);
 }
 
+/// Returns a report from `tests/fixtures/profile`.
+fn profile(name: &str) -> String {
+    let path = format!("{}/tests/fixtures/profile/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn reports_of_profilers_are_read_without_a_job() {
+    let server = Server::start();
+    let agent = Agent::begin(&server, None);
+    let data = data_directory();
+    let environment = [("WARPGAUGE_DATA_DIR", data.path().to_str().unwrap())];
+    let mut own = OwnServer::start(&[], &environment);
+    let raw = profile("ncu/2025.3.1-h200-raw_full_base.csv");
+    let one = profile("ncu/2025.3.1-h200-import_raw.csv");
+    // Nearly as long as a message may be.
+    let log = profile("sanitizer/2025.3.1-h200.txt").repeat(500);
+    let mut call = |arguments: Value| {
+        let answer = agent.call("import_report", arguments.clone());
+        assert_eq!(answer, own.call("import_report", arguments), "over standard streams");
+        answer
+    };
+    let answer = call(json!({"content": raw, "metrics": ["sm_throughput"]}));
+    let text = answer["text"].as_str().unwrap();
+    assert!(text.starts_with("NSIGHT COMPUTE: 5 kernels in 6 launches; matmul_tiled("), "{text}");
+    let value = &answer["kernels"][0]["metrics"]["sm_throughput"]["value"];
+    assert!(value.as_f64().is_some_and(|value| value > 90.0), "{answer}");
+    assert_eq!(answer["is_error"], false, "{answer}");
+    let answer = call(json!({"content": raw, "against": one}));
+    assert_eq!(
+        (&answer["kind"], &answer["new"][3]),
+        (&json!("changes"), &json!("void tmpl<float>(T1 *, int)"))
+    );
+    let answer = call(json!({"content": log}));
+    assert_eq!(answer["errors"], 3_500, "{answer}");
+    let answer = call(json!({"content": "SQLite format 3\u{0}"}));
+    let text = answer["text"].as_str().unwrap();
+    assert!(text.starts_with("REFUSED: content: this is an SQLite export"), "{text}");
+    assert_eq!((&answer["is_error"], &answer["error"]["path"]), (&json!(true), &json!("content")));
+    assert_eq!(server.get("/jobs").json["jobs"], json!([]));
+    assert_eq!(own.end(), 0);
+}
+
 #[test]
 fn an_agent_may_start_the_program_itself() {
     let data = data_directory();

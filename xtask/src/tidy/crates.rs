@@ -149,6 +149,7 @@ const CRATES: [(&str, &str, &[&str]); 35] = [
             "contract",
             "document",
             "job-views",
+            "metrics",
             "model",
             "report",
             "service",

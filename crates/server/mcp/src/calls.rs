@@ -15,7 +15,9 @@ use tokio::time::Instant;
 use super::answer::{self, Outcome};
 use super::arguments;
 use super::backend::{JobBackend, JobBackendError};
+use super::imports;
 use super::news;
+use super::places::CallPermits;
 use super::report::{MAX_BLOB_BYTES, MAX_TEXT_BYTES, bounded, truncated};
 use super::resources::{self, Part};
 use super::tools::ToolName;
@@ -30,12 +32,21 @@ const PROGRESS_AT_LEAST: Duration = Duration::from_secs(10);
 /// Runs a tool call.
 pub(crate) async fn call(
     backend: &dyn JobBackend,
+    permits: &CallPermits,
     tool: ToolName,
     given: JsonObject,
     context: &RequestContext<RoleServer>,
 ) -> CallToolResult {
     let outcome = match tool {
         ToolName::ListDevices => return devices(backend, &given).await,
+        ToolName::ImportReport => {
+            let reading = imports::read(permits, backend.owner(), given);
+            return tokio::select! {
+                biased;
+                () = context.ct.cancelled() => refused(&cancelled_import()),
+                read = reading => imported(read),
+            };
+        }
         ToolName::GetJob => get_job(backend, given, context).await,
         ToolName::Evaluate | ToolName::Compare | ToolName::Profile => {
             job(backend, tool, given, context).await.map(|outcome| (outcome, None))
@@ -76,6 +87,24 @@ async fn devices(backend: &dyn JobBackend, given: &JsonObject) -> CallToolResult
         }
         Err(refusal) => refused(&refusal),
     }
+}
+
+/// Converts the reading of a report to a tool result of the protocol.
+fn imported(read: Result<imports::Reading, JobBackendError>) -> CallToolResult {
+    match read {
+        Ok(reading) => {
+            let mut result = CallToolResult::success(vec![ContentBlock::text(reading.text)]);
+            result.structured_content = Some(reading.structured);
+            result
+        }
+        Err(refusal) => refused(&refusal),
+    }
+}
+
+/// Returns the error of an import whose call was cancelled. Parsing ends on its own.
+fn cancelled_import() -> JobBackendError {
+    let code = warpgauge_model::ErrorCode::Cancelled;
+    JobBackendError::new(code, "the call was cancelled; call import_report again")
 }
 
 async fn job(

@@ -4,6 +4,7 @@
 //! - [`tools`] defines the tools: names, arguments and results. [`arguments`] parses the arguments
 //!   in all accepted forms. [`answer`] reduces a report to the verdict, the three most useful
 //!   facts, and links to the rest. [`resources`] provides the rest. All four are pure.
+//! - [`imports`] reads output of NVIDIA's profilers, which an agent sends as text. It uses no job.
 //! - [`JobBackend`] submits and reads jobs. [`ServiceBackend`] implements it for a service in this
 //!   process.
 //! - [`AgentServer`] connects these to `rmcp`, which implements the protocol. `crates/server/api`
@@ -16,6 +17,7 @@ mod arguments;
 mod backend;
 mod calls;
 mod here;
+mod imports;
 mod news;
 mod places;
 mod report;

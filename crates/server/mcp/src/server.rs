@@ -20,8 +20,8 @@ use super::{calls, resources};
 const INSTRUCTIONS: &str = "warpgauge compiles, runs, checks and times GPU kernels (CUDA C++, PTX, Triton) in \
 isolation. Write a kernel and its contract (arguments, launch, expected outputs), call \
 evaluate_kernel, and act on the verdict, which comes first; then compare_kernels shows whether another version \
-is faster, and profile_kernel what limits it. Every call is a job: get_job finds it by its job_id, even \
-after a lost connection. Cancelling a call cancels its job. Times of an emulated device do not predict those on a GPU.";
+is faster, and profile_kernel what limits it. import_report reads output of ncu, nsys and compute-sanitizer. \
+Calls that run kernels are jobs: get_job finds them by their job_id, even after a lost connection. Cancelling a call cancels its job. Times of an emulated device do not predict those on a GPU.";
 
 /// Function that finds the backend for a request. It returns `None` if the request does not
 /// identify its caller.
@@ -95,9 +95,15 @@ impl ServerHandler for AgentServer {
             Ok(place) => place,
             Err(refusal) => return Ok(calls::refused(&refusal).into()),
         };
-        Ok(calls::call(&*backend, tool, request.arguments.unwrap_or_default(), &context)
-            .await
-            .into())
+        Ok(calls::call(
+            &*backend,
+            &self.calls,
+            tool,
+            request.arguments.unwrap_or_default(),
+            &context,
+        )
+        .await
+        .into())
     }
 
     async fn list_resource_templates(

@@ -58,6 +58,18 @@ pub fn bytes(n: u64) -> String {
     if unit == 0 { format!("{n} B") } else { format!("{value:.1} {}", UNITS[unit]) }
 }
 
+/// Formats the value of a metric with its unit.
+pub fn quantity(value: f64, unit: &str) -> String {
+    match unit {
+        "s" => duration_ms(value * 1e3),
+        "Hz" => format!("{:.1} MHz", value * 1e-6),
+        "bytes" if value >= 0.0 && value < u64::MAX as f64 => bytes(value as u64),
+        "bytes/s" => format!("{:.2} GB/s", value * 1e-9),
+        _ if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0} {unit}"),
+        _ => format!("{value:.2} {unit}"),
+    }
+}
+
 /// Returns the name of a value on the wire; `unknown` for a value that is not serialised as a string.
 pub fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {

@@ -241,7 +241,7 @@ const MAX_DEVICES: usize = 64;
 
 /// Shortens a text, puts it on one line and removes control characters, because kernels and
 /// compilers wrote parts of it.
-fn plain(text: &str, bytes: usize) -> String {
+pub(crate) fn plain(text: &str, bytes: usize) -> String {
     let line = |c: char| if warpgauge_model::is_hidden(c) { ' ' } else { c };
     let short: String = truncated(text.trim(), bytes).chars().map(line).collect();
     if short.len() < text.trim().len() { format!("{short} …") } else { short }

@@ -79,7 +79,7 @@ pub(crate) fn question(mut arguments: Map<String, Value>) -> Result<Question, Jo
     Ok(Question { job_id, wait, part })
 }
 
-fn unknown_argument(name: &str, known: &str) -> JobBackendError {
+pub(crate) fn unknown_argument(name: &str, known: &str) -> JobBackendError {
     let name: String = name.chars().take(64).collect();
     let message = format!("{name}: there is no such argument; the arguments are {known}");
     JobBackendError::at(&name, "unknown_field", message)
@@ -207,7 +207,7 @@ fn wait(
     }
 }
 
-fn name(
+pub(crate) fn name(
     arguments: &mut Map<String, Value>,
     field: &str,
     allowed: fn(char) -> bool,

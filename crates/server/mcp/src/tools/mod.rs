@@ -1,6 +1,8 @@
 //! The tools that agents can call: their names, arguments and results. The main type is
 //! [`ToolName`].
 
+pub(crate) mod import_schema;
+
 use std::sync::Arc;
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
@@ -18,6 +20,7 @@ pub(crate) enum ToolName {
     Profile,
     GetJob,
     ListDevices,
+    ImportReport,
 }
 
 /// JSON schemas of the request types.
@@ -46,10 +49,23 @@ end. `read` returns a part of the result as text: `report` (JSON), `ptx`, `sass`
 const LIST_DEVICES: &str = "List the devices that kernels run on: name, architecture, memory, whether each is a \
 GPU or emulated, and whether it is free.";
 
+const IMPORT_REPORT: &str = "Read output of NVIDIA's profilers, without a device and without a job: pages of \
+Nsight Compute (`ncu --import FILE --csv --page raw --print-units base`, details, source, console text), tables of \
+`nsys stats`, logs of compute-sanitizer. The answer has the kernels with the longest time: what limits each, its \
+stalls, occupancy limiter and advice; or the findings of the sanitizer. With `against`, it has what changed since an \
+earlier report of the same tool. Send text of at most 4 MiB; export fewer kernels or metrics of longer reports. \
+Binary reports (.ncu-rep, .nsys-rep, SQLite) must be exported as text first.";
+
 impl ToolName {
     /// All tools, in the order in which they are listed.
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Evaluate, Self::Compare, Self::Profile, Self::GetJob, Self::ListDevices];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Evaluate,
+        Self::Compare,
+        Self::Profile,
+        Self::GetJob,
+        Self::ListDevices,
+        Self::ImportReport,
+    ];
 
     /// Returns the name of the tool. The first two names are those of tools of the CUDA Evaluation
     /// Server.
@@ -60,6 +76,7 @@ impl ToolName {
             Self::Profile => "profile_kernel",
             Self::GetJob => "get_job",
             Self::ListDevices => "list_devices",
+            Self::ImportReport => "import_report",
         }
     }
 
@@ -76,8 +93,9 @@ impl ToolName {
             Self::Profile => ("Profile a kernel", PROFILE),
             Self::GetJob => ("Get a job", GET_JOB),
             Self::ListDevices => ("List devices", LIST_DEVICES),
+            Self::ImportReport => ("Read a profiler report", IMPORT_REPORT),
         };
-        let reads = matches!(self, Self::GetJob | Self::ListDevices);
+        let reads = matches!(self, Self::GetJob | Self::ListDevices | Self::ImportReport);
         let annotations =
             ToolAnnotations::from_raw(None, Some(reads), Some(false), None, Some(false));
         Tool::new(self.name(), description, object(self.input()))
@@ -109,6 +127,7 @@ impl ToolName {
                 "required": ["job_id"]
             }),
             Self::ListDevices => json!({"type": "object", "properties": {}}),
+            Self::ImportReport => import_schema::input(),
         }
     }
 
@@ -122,6 +141,9 @@ impl ToolName {
                 },
                 "required": ["summary"]
             });
+        }
+        if self == Self::ImportReport {
+            return import_schema::output();
         }
         let mut schema = SchemaSettings::draft2020_12()
             .for_serialize()
