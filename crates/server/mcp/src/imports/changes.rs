@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::draft::{Draft, Reading, counted, name, seconds};
+use warpgauge_metrics::BoundBy;
 use warpgauge_metrics::import::{Changes, KernelChange, MetricChange};
 use warpgauge_report::readable::{percent, quantity};
 
@@ -72,7 +73,7 @@ fn line(kernel: &KernelChange) -> String {
         (old, new) => format!(", launches {old} → {new}"),
     };
     let name = name(&kernel.kernel);
-    let bounds = match kernel.bound_by.map(|bound| bound.map(|bound| bound.sentence())) {
+    let bounds = match bounds(kernel).map(|bound| bound.map(|bound| bound.sentence())) {
         [None, None] => String::new(),
         [a, b] if a == b => format!(", {}", a.unwrap_or_default()),
         [a, b] => {
@@ -84,6 +85,10 @@ fn line(kernel: &KernelChange) -> String {
         "{name}: {before} → {after}{launches}, {:.3} × for each launch{bounds}",
         kernel.time_ratio
     )
+}
+
+fn bounds(kernel: &KernelChange) -> [Option<BoundBy>; 2] {
+    [kernel.bound_by_before, kernel.bound_by_after]
 }
 
 /// Formats a metric before and after, with the share of the change of the time that it explains.
@@ -100,7 +105,8 @@ fn entry(kernel: &KernelChange) -> Value {
         "launches": kernel.launches,
         "total_seconds": kernel.total_seconds,
         "time_ratio": kernel.time_ratio,
-        "bound_by": kernel.bound_by.map(|bound| bound.map(|bound| bound.name())),
+        "bound_by_before": kernel.bound_by_before.map(|bound| bound.name()),
+        "bound_by_after": kernel.bound_by_after.map(|bound| bound.name()),
         "changes": changes,
     })
 }

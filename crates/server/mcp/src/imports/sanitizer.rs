@@ -25,7 +25,7 @@ pub(super) fn reading(log: &SanitizerLog) -> Reading {
     if more > 0 {
         draft.fact(&format!("and {more} more"));
     }
-    if let Some((bytes, allocations)) = log.leaked {
+    if let Some([bytes, allocations]) = log.leaked {
         draft.fact(&format!("{bytes} bytes in {allocations} allocations were not freed"));
         draft.set("leaked", json!({"bytes": bytes, "allocations": allocations}));
     }
