@@ -165,3 +165,74 @@ async fn the_front_of_the_book_is_there_with_and_without_a_slash() {
     }
     server.get("/book/nothing").await.expect_error(404, "not_found");
 }
+
+/// A form with these fields, as browsers send it.
+async fn submit(server: &Server, fields: &[(&str, &str)]) -> Answer {
+    let mut body = String::new();
+    for (name, value) in fields {
+        let head = format!("--B\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n");
+        body.push_str(&format!("{head}{value}\r\n"));
+    }
+    body.push_str("--B--\r\n");
+    let length = format!("content-length: {}", body.len());
+    let headers = [BROWSER, "content-type: multipart/form-data; boundary=B", length.as_str()];
+    server.send("POST", "/submit", &headers, body).await
+}
+
+#[tokio::test]
+async fn a_kernel_is_submitted_from_a_page() {
+    let server = Server::start().await;
+    let answer = browse(&server, "/submit?example=vector_add").await;
+    let html = page(&answer, 200);
+    for text in ["vector_add", "source_code: &quot;", "<option value=\"cu\" selected>"] {
+        assert!(html.contains(text), "{text}: {html}");
+    }
+    assert!(!html.contains("source_file: reference"), "{html}");
+    page(&browse(&server, "/submit?example=none").await, 400);
+    page(&browse(&server, "/submit").await, 200);
+
+    let contract = CONTRACT.replace("source_code", "unused");
+    let contract: serde_json::Value = serde_json::from_str(&contract).unwrap();
+    let io = json!({"kernel": {"io": contract["kernel"]["io"]}}).to_string();
+    let fields =
+        [("language", "cu"), ("source", "__global__ void k(float* x) {}\r\n"), ("label", "a b")];
+    let sent = [&fields[..], &[("contract", io.as_str()), ("action", "evaluate")]].concat();
+    let answer = submit(&server, &sent).await;
+    assert_eq!(answer.status, 303, "{answer:?}");
+    let location = answer.header("location").unwrap();
+    let job = server.get(&format!("/{location}")).await.json();
+    assert_eq!((&job["kind"], &job["label"]), (&json!("evaluate"), &json!("a b")));
+
+    // What cannot be accepted leaves the form as it was typed.
+    for (contract, text) in [
+        ("kernel: [", "contract"),
+        ("kernel: {source_code: x}", "the kernel file is the code"),
+        ("</textarea><script>", "contract"),
+    ] {
+        let sent = [&fields[..], &[("contract", contract), ("action", "evaluate")]].concat();
+        let answer = submit(&server, &sent).await;
+        let html = page(&answer, 400);
+        assert!(html.contains("not accepted") && html.contains(text), "{html}");
+        assert!(html.contains("__global__ void k(float* x) {}\n</textarea>"), "{html}");
+        assert!(html.contains("value=\"a b\""), "{html}");
+    }
+    let wrong = submit(&server, &[("language", "rs"), ("source", "x")]).await;
+    assert!(page(&wrong, 400).contains("must be one of cu, ptx, py"));
+    let plain = server.send("POST", "/submit", &[BROWSER, "content-length: 1"], "a").await;
+    page(&plain, 415);
+}
+
+#[tokio::test]
+async fn forms_need_keys_and_come_from_pages_of_this_server() {
+    let mut config = config();
+    config.api_keys = vec!["secret".into()];
+    let server = Server::with(config, FakeService::new()).await;
+    for path in ["/submit", "/import"] {
+        page(&browse(&server, path).await, 401);
+    }
+    page(&submit(&server, &[("source", "x")]).await, 401);
+    let server = Server::start().await;
+    let other = [BROWSER, "origin: http://evil.example", "content-length: 0"];
+    page(&server.send("POST", "/submit", &other, "").await, 403);
+    page(&server.send("POST", "/import", &other, "").await, 403);
+}

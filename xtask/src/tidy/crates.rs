@@ -163,6 +163,7 @@ const CRATES: [(&str, &str, &[&str]); 35] = [
         "api",
         &[
             "book",
+            "code",
             "config",
             "contract",
             "document",
@@ -178,6 +179,7 @@ const CRATES: [(&str, &str, &[&str]); 35] = [
             "sparse",
             "telemetry",
             "turns",
+            "watch",
         ],
     ),
     ("server", "client", &["contract", "document", "gate", "job-views", "model", "report"]),

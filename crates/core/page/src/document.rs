@@ -99,6 +99,7 @@ impl Content {
                         @if links.root.is_some() {
                             nav aria-label="Pages" {
                                 a href=(links.to("")) { "Jobs" }
+                                a href=(links.to("submit")) { "Submit" }
                                 a href=(links.to("import")) { "Import" }
                                 a href=(links.to("docs")) { "API" }
                             }

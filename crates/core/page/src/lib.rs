@@ -13,6 +13,7 @@
 //! - `differences`: the differences between two evaluations
 //! - `evaluation`, `comparison`, `sweep`, `gate`: one kind of report each
 //! - `imported`: reports of NVIDIA's tools
+//! - `submit`: the form for kernels
 //! - `jobs`: the state of a job, the list of jobs, and pages without a report
 
 #![forbid(unsafe_code)]
@@ -28,6 +29,7 @@ mod imported;
 mod jobs;
 mod parts;
 pub mod style;
+mod submit;
 mod sweep;
 mod text;
 
@@ -42,6 +44,7 @@ pub use code::code;
 pub use document::{ArtifactLink, Links};
 pub use imported::import_form;
 pub use jobs::{Listed, Notice, job, list, notice};
+pub use submit::{LANGUAGES, Submission, submit};
 
 /// A report for [`file`].
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use poem::endpoint::BoxEndpoint;
-use poem::http::{HeaderValue, header};
+use poem::http::{HeaderValue, Method, header};
 use poem::{Endpoint, EndpointExt, IntoEndpoint, IntoResponse, Request, Response, Route};
 use poem_openapi::OpenApiService;
 use tokio::sync::watch;
@@ -18,11 +18,11 @@ use super::middleware::key_attempts::KeyAttempts;
 use super::middleware::origin::{Names, OriginGuard};
 use super::middleware::query::{KnownParameters, QueryGuard};
 use super::middleware::route_table::RouteTable;
-use super::pages::html;
+use super::pages::{html, submit};
 use super::phase::Phase;
 use super::request::body::BodyLimits;
 use super::response::events::Watchers;
-use super::response::html::{PagePath, wants_page};
+use super::response::html::{PagePath, SUBMIT, wants_page};
 use super::routes::functions::Functions;
 use super::routes::gate::operations::Gate;
 use super::routes::imports::operations::Imports;
@@ -47,7 +47,8 @@ pub(super) fn app(
     // The OpenAPI documents lack this path, because the Model Context Protocol defines its
     // operations.
     let agents = (paths::MCP.to_owned(), mcp::METHODS.map(str::to_owned).to_vec());
-    let pages = pages.into_iter().chain([agents]);
+    let submit = (SUBMIT.to_owned(), ["GET", "POST"].map(str::to_owned).to_vec());
+    let pages = pages.into_iter().chain([agents, submit]);
     let routes = Arc::new(RouteTable::new(
         openapi::document::operations(&document).into_iter().chain(pages),
     ));
@@ -134,6 +135,9 @@ impl Split {
             // This future is boxed. Otherwise the futures of all middlewares would be as large as
             // that of a page.
             return Ok(Box::pin(html::page(path, &request, &self.service)).await?);
+        }
+        if path == SUBMIT && request.method() == Method::POST {
+            return Ok(Box::pin(submit::sent(request, &self.service)).await?);
         }
         if pages::has(&request) {
             return Ok(self.pages.call(request).await?.into_response());

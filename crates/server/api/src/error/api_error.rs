@@ -142,6 +142,10 @@ impl ApiError {
     }
 
     /// Returns the body of the answer.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     pub(crate) fn body(&self) -> &ErrorBody {
         &self.body
     }

@@ -37,6 +37,7 @@ pub(crate) async fn page(
     let html = match path {
         PagePath::Front => list(given("cursor").cloned(), links, service, caller).await?,
         PagePath::Import => warpgauge_page::import_form(&links),
+        PagePath::Submit => super::submit::page(given("example").map(String::as_str), &links)?,
         PagePath::Job(id) => match given("compare") {
             Some(other) => differences([id, other], links, service, caller).await?,
             None => job(id, links, service, caller).await?,

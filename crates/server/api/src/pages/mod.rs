@@ -2,8 +2,10 @@
 //! from other servers.
 //!
 //! - `html`: jobs and their list as pages, and the files that pages load
+//! - `submit`: the form for kernels
 
 pub(crate) mod html;
+pub(crate) mod submit;
 
 use std::sync::{Arc, OnceLock};
 

@@ -15,6 +15,9 @@ const ASSETS: &str = "/assets";
 const IMPORT: &str = "/import";
 const CHANGES: &str = "/import/changes";
 
+/// Path of the form for kernels.
+pub(crate) const SUBMIT: &str = "/submit";
+
 /// Returns whether a path is below [`ASSETS`].
 pub(crate) fn is_asset(path: &str) -> bool {
     path.strip_prefix(ASSETS).is_some_and(|rest| rest.starts_with('/'))
@@ -28,7 +31,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:
 /// Returns the links for the page at this path.
 pub(crate) fn links(path: &str) -> Links {
     let root = match PagePath::of(path) {
-        Some(PagePath::Front | PagePath::Import) => "./",
+        Some(PagePath::Front | PagePath::Import | PagePath::Submit) => "./",
         Some(PagePath::Code(_)) => "../../",
         Some(PagePath::Job(_)) | None => "../",
     };
@@ -44,6 +47,8 @@ pub(crate) enum PagePath<'p> {
     Job(&'p str),
     /// The form for reports of profilers.
     Import,
+    /// The form for kernels.
+    Submit,
     /// The code of a job's kernel, by the job's id.
     Code(&'p str),
 }
@@ -58,6 +63,7 @@ impl<'p> PagePath<'p> {
                 (!id.is_empty() && !id.contains('/')).then_some(page)
             }
             None if path == IMPORT => Some(Self::Import),
+            None if path == SUBMIT => Some(Self::Submit),
             None => (path == "/").then_some(Self::Front),
         }
     }
@@ -73,9 +79,13 @@ pub(crate) fn wants_page(method: &Method, path: &str, headers: &HeaderMap) -> bo
 /// Returns whether the answer or an error is a page: the client receives a page, or sends a form
 /// from a page.
 pub(crate) fn answers_page(method: &Method, path: &str, headers: &HeaderMap) -> bool {
-    let sends = *method == Method::POST && [IMPORT, CHANGES].contains(&path);
+    let sends = *method == Method::POST && [IMPORT, CHANGES, SUBMIT].contains(&path);
     wants_page(method, path, headers) || sends && prefers_html(headers)
 }
+
+/// Marks answers that are pages already, also with the status of an error.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IsPage;
 
 /// An answer that is an HTML page.
 pub(crate) struct HtmlReply(pub(crate) String);
@@ -84,6 +94,7 @@ impl IntoResponse for HtmlReply {
     fn into_response(self) -> Response {
         let mut response = Response::builder().content_type("text/html; charset=utf-8").finish();
         response.set_data(BodyLength(self.0.len()));
+        response.set_data(IsPage);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
         response.set_body(self.0);
