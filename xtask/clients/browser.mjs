@@ -1,21 +1,26 @@
 // Opens /docs in a browser and evaluates the example that Swagger UI offers, as a new user would; then finds the job in
-// the list at / and reads its report.
+// the list at / and reads its report, submits an example at /submit, and imports a report at /import. axe checks each
+// page for barriers.
 //
-//   node browser.mjs SERVER_URL CHROMIUM        (in a directory whose node_modules has playwright-core)
+//   node browser.mjs SERVER_URL CHROMIUM REPORT   (in a directory whose node_modules has playwright-core and axe-core)
 
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import process from "node:process";
 
 import { finish, launch } from "./chromium.mjs";
 
-const [url, executablePath] = process.argv.slice(2);
-if (!url || !executablePath) {
-  console.error("usage: node browser.mjs SERVER_URL CHROMIUM");
+const [url, executablePath, report] = process.argv.slice(2);
+if (!url || !executablePath || !report) {
+  console.error("usage: node browser.mjs SERVER_URL CHROMIUM REPORT");
   process.exit(2);
 }
 
 const PAGE_TIMEOUT_MS = 30_000;
 // A first evaluation on an emulated device includes a compilation and minutes of patience in CI.
 const ANSWER_TIMEOUT_MS = 120_000;
+
+const axe = readFileSync(createRequire(`${process.cwd()}/`).resolve("axe-core/axe.min.js"), "utf8");
 
 const browser = await launch(executablePath);
 
@@ -66,14 +71,24 @@ try {
   await page.waitForURL(/\/jobs\/[^/]+$/);
   const verdict = page.locator(".verdict .word");
   if (!/correct/i.test(await verdict.innerText())) problems.push(`the report says ${await verdict.innerText()}`);
-  for (const width of [360, 1280]) {
-    for (const colorScheme of ["light", "dark"]) {
-      await page.setViewportSize({ width, height: 800 });
-      await page.emulateMedia({ colorScheme });
-      const beyond = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-      if (beyond > 0) problems.push(`the report is ${beyond} px wider than a screen of ${width} px`);
+  // Narrow and wide, light and dark: nothing is wider than the screen, and axe finds no barrier.
+  const look = async (what) => {
+    for (const width of [360, 1280]) {
+      for (const colorScheme of ["light", "dark"]) {
+        await page.setViewportSize({ width, height: 800 });
+        await page.emulateMedia({ colorScheme });
+        const beyond = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+        if (beyond > 0) problems.push(`${what} is ${beyond} px wider than a screen of ${width} px`);
+        await page.evaluate(axe);
+        const { violations, passes } = await page.evaluate(() => globalThis.axe.run());
+        if (passes.length < 5) problems.push(`axe checked only ${passes.length} rules of ${what}`);
+        for (const { id, help, nodes } of violations) {
+          problems.push(`${what}, ${width} px, ${colorScheme}: ${id}: ${help}: ${nodes[0].html}`);
+        }
+      }
     }
-  }
+  };
+  await look("the report");
   // Without its style sheet the verdict has no edge.
   const edge = await page.locator(".verdict").evaluate((box) => getComputedStyle(box).borderLeftWidth);
   if (edge === "0px") problems.push("the report has no style");
@@ -82,6 +97,29 @@ try {
   await folded.focus();
   await page.keyboard.press("Enter");
   if ((await page.locator("details[open] > summary:focus").count()) !== 1) problems.push("a part does not fold out");
+
+  await page.goto(url);
+  await look("the list of jobs");
+  await page.getByRole("link", { name: "Submit" }).click();
+  await page.getByRole("link", { name: "vector_add" }).click();
+  await look("the form for kernels");
+  await page.getByLabel("Kernel", { exact: true }).fill("__global__ void k(float* x");
+  await page.getByRole("button", { name: "Evaluate" }).click();
+  await page.getByText("not accepted").or(page.getByText("not compiled")).first().waitFor();
+  await page.goto(`${url}/submit?example=vector_add`);
+  await page.getByLabel("Label").fill("from a browser");
+  await page.getByRole("button", { name: "Evaluate" }).click();
+  await page.waitForURL(/\/jobs\/[^/]+$/);
+  // The page of a job reloads itself until the job has ended.
+  await page.locator(".verdict .word", { hasText: /^correct/i }).waitFor({ timeout: ANSWER_TIMEOUT_MS });
+
+  await page.getByRole("link", { name: "Import" }).click();
+  await look("the form for reports");
+  await page.getByLabel("Report", { exact: true }).setInputFiles(report);
+  await page.getByRole("button", { name: "Import" }).click();
+  await page.waitForURL(/\/import$/);
+  await page.locator(".verdict").waitFor();
+  await look("the imported report");
 } catch (error) {
   problems.push(String(error));
 } finally {

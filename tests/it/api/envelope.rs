@@ -38,7 +38,7 @@ async fn browsers_run_and_frame_nothing_but_what_is_in_a_page() {
         }
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
         assert_eq!(answer.header("x-frame-options"), Some("DENY"), "{path}");
-        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"), "{path}");
+        assert_eq!(answer.header("referrer-policy"), Some("same-origin"), "{path}");
         let scripts = policy.split(';').find(|part| part.trim_start().starts_with("script-src"));
         if path == "/docs" {
             assert_eq!(scripts.map(|list| list.matches("'sha256-").count()), Some(2), "{policy}");

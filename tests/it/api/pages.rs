@@ -132,7 +132,8 @@ async fn a_page_that_needs_a_key_says_what_to_do() {
         let html = page(&answer, 401);
         assert!(html.contains("This page needs an API key"), "{html}");
         assert!(html.contains(command), "{html}");
-        assert_eq!(answer.header("www-authenticate"), Some("Bearer realm=\"warpgauge\""));
+        let challenge = answer.header("www-authenticate").unwrap();
+        assert!(challenge.starts_with("Basic realm=\"warpgauge\""), "{challenge}");
         let wrong = server.send("GET", path, &[BROWSER, "x-api-key: wrong"], "").await;
         page(&wrong, 401);
     }
@@ -220,6 +221,39 @@ async fn a_kernel_is_submitted_from_a_page() {
     assert!(page(&wrong, 400).contains("must be one of cu, ptx, py"));
     let plain = server.send("POST", "/submit", &[BROWSER, "content-length: 1"], "a").await;
     page(&plain, 415);
+}
+
+/// A browser asks its user for a password, and sends it with every request, whoever's page asks.
+#[tokio::test]
+async fn a_browser_sends_the_key_as_a_password() {
+    let mut config = config();
+    config.api_keys = vec!["ke:y".into()];
+    let server = Server::with(config, FakeService::new()).await;
+    // `user:ke:y`, and `user:other`.
+    let [key, wrong] =
+        ["dXNlcjprZTp5", "dXNlcjpvdGhlcg=="].map(|token| format!("authorization: Basic {token}"));
+    page(&server.send("GET", "/", &[BROWSER, &key], "").await, 200);
+    page(&server.send("GET", "/", &[BROWSER, &wrong], "").await, 401);
+    for bad in ["authorization: Basic", "authorization: Basic !", "authorization: Basic dXNlcg=="] {
+        page(&server.send("GET", "/", &[BROWSER, bad], "").await, 401);
+    }
+    let own = "origin: http://localhost";
+    let other = "origin: http://evil.example";
+    let json = "content-type: application/json";
+    let length = format!("content-length: {}", CONTRACT.len());
+    for (headers, status) in [
+        (vec![key.as_str(), own], 200),
+        (vec![key.as_str(), other], 403),
+        (vec![key.as_str()], 403),
+        (vec![key.as_str(), "sec-fetch-site: cross-site"], 403),
+        (vec!["x-api-key: ke:y"], 200),
+    ] {
+        let sent = [&headers[..], &[json, length.as_str()]].concat();
+        let answer = server.send("POST", "/evaluate", &sent, CONTRACT).await;
+        assert_eq!(answer.status, status, "{headers:?}: {answer:?}");
+    }
+    let read = [key.as_str(), "sec-fetch-site: cross-site", "sec-fetch-mode: no-cors"];
+    assert_eq!(server.send("GET", "/jobs", &read, "").await.status, 403);
 }
 
 #[tokio::test]

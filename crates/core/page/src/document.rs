@@ -72,7 +72,8 @@ impl Content {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
-                    meta name="referrer" content="no-referrer";
+                    // The forms of a server need their origin.
+                    meta name="referrer" content={ @if links.root.is_some() { "same-origin" } @else { "no-referrer" } };
                     @if let Some(seconds) = refresh_s.filter(|_| links.root.is_some()) { meta http-equiv="refresh" content=(seconds); }
                     @match links.root {
                         Some(_) => {

@@ -40,7 +40,7 @@ pub const TABLES: &[Table] = &[
                 "openapi",
                 &["error", "middleware", "request", "response", "routes", "schema", "tree"],
             ),
-            ("pages", &["blocking", "error", "openapi", "paths", "response"]),
+            ("pages", &["blocking", "error", "openapi", "paths", "request", "response"]),
             (
                 "app",
                 &[

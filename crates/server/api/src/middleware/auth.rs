@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
 use poem::http::{HeaderMap, Method, StatusCode, header};
 use poem::{Endpoint, Request, Response};
 use subtle::ConstantTimeEq;
@@ -194,7 +195,28 @@ fn given(headers: &HeaderMap) -> Vec<blake3::Hash> {
     let key = headers.get("x-api-key").map(|value| value.as_bytes());
     let bearer =
         headers.get(header::AUTHORIZATION).and_then(|value| bearer_token(value.as_bytes()));
-    [key, bearer].into_iter().flatten().map(blake3::hash).collect()
+    let password = password(headers);
+    [key, bearer, password.as_deref()].into_iter().flatten().map(blake3::hash).collect()
+}
+
+/// Returns whether a request has a key in the form in which a browser adds it to every request to
+/// this server, also to those of pages of other sites.
+pub(crate) fn has_browser_key(headers: &HeaderMap) -> bool {
+    headers.get(header::AUTHORIZATION).is_some_and(|value| basic_token(value.as_bytes()).is_some())
+}
+
+/// Returns the password of basic authentication (RFC 7617), which browsers ask their user for. The
+/// user name does not matter.
+fn password(headers: &HeaderMap) -> Option<Vec<u8>> {
+    let token = basic_token(headers.get(header::AUTHORIZATION)?.as_bytes())?;
+    let decoded = base64::engine::general_purpose::STANDARD.decode(token).ok()?;
+    let colon = decoded.iter().position(|byte| *byte == b':')?;
+    Some(decoded[colon + 1..].to_vec())
+}
+
+fn basic_token(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked(6)?;
+    scheme.eq_ignore_ascii_case(b"basic ").then(|| token.trim_ascii())
 }
 
 fn too_many(wait: Duration) -> ApiError {

@@ -147,7 +147,8 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
         }
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-        headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+        // With `no-referrer`, browsers would send forms with the origin `null`.
+        headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
         headers
             .entry(header::CONTENT_SECURITY_POLICY)
             .or_insert_with(|| HeaderValue::from_static(POLICY));

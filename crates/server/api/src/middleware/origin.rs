@@ -5,14 +5,14 @@
 //! `Sec-Fetch-Site` show. Or it may use a name that resolves to this machine, which `Host` shows.
 //! So the server accepts a request only if it is addressed to a name of this server, and not sent
 //! by a page of another site. If keys are required, pages of other sites have none, and the rule
-//! applies only if the operator lists names.
+//! applies only if the operator lists names, or if the browser adds a key by itself.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use poem::http::{HeaderMap, Method, StatusCode, Version, header};
 use poem::{Addr, Endpoint, Request, Response};
 
-use super::auth::Keys;
+use super::auth::{Keys, has_browser_key};
 use crate::error::ApiError;
 use crate::paths;
 use warpgauge_config::ServerConfig;
@@ -93,8 +93,8 @@ impl Names {
         let hosts = hosts(request)?;
         if !self.enforced {
             // The Model Context Protocol requires this check even with keys, because an agent is
-            // not a web page.
-            if request.uri().path() == paths::MCP {
+            // not a web page. Browsers add their user's password to requests of any page.
+            if request.uri().path() == paths::MCP || has_browser_key(request.headers()) {
                 let own: Vec<_> = hosts.into_iter().filter_map(Authority::parse).collect();
                 return self.check_page(request, &own);
             }
@@ -142,6 +142,10 @@ impl Names {
     /// Rejects requests that a browser sends for a page of another site.
     fn check_page(&self, request: &Request, own: &[Authority<'_>]) -> Result<(), ApiError> {
         let headers = request.headers();
+        let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
+        if changes && has_browser_key(headers) && !headers.contains_key(header::ORIGIN) {
+            return Err(foreign("a request with a password, but without the page that sends it,"));
+        }
         for origin in headers.get_all(header::ORIGIN) {
             let text = origin.to_str().unwrap_or_default();
             if !self.is_own_origin(text, own) {

@@ -121,6 +121,11 @@ pub(crate) async fn error_as_page(mut response: Response, path: &str) -> Respons
             page.headers_mut().entry(name).or_insert(value.clone());
         }
     }
+    if status == StatusCode::UNAUTHORIZED {
+        // Browsers ask their user for a password only if this scheme is offered.
+        let challenge = HeaderValue::from_static("Basic realm=\"warpgauge\", charset=\"UTF-8\"");
+        page.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
     page
 }
 
@@ -134,7 +139,8 @@ fn error_page(status: StatusCode, error: &ErrorBody, path: &str) -> String {
     };
     let sentence = match status {
         StatusCode::UNAUTHORIZED => format!(
-            "{}. A browser sends no key: use the command line, or write the page to a file.",
+            "{}. In a browser, reload the page and enter the key as the password; the user name does \
+             not matter. Or use the command line.",
             error.error
         ),
         _ => error.error.clone(),
