@@ -380,6 +380,17 @@ impl EvaluationService for FakeService {
                 sweep: None,
                 gate: None,
             };
+            let job = match name_of(&request.kernel) {
+                HANG => JobView {
+                    state: JobState::Profiling,
+                    status: None,
+                    verdict: None,
+                    finished_at: None,
+                    result: None,
+                    ..job
+                },
+                _ => job,
+            };
             self.jobs.lock().unwrap().insert(id.clone(), job);
             Ok(SubmittedJob { job_id: id, state: JobState::Submitted, existing: false })
         }

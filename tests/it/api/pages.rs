@@ -223,6 +223,27 @@ async fn a_kernel_is_submitted_from_a_page() {
     page(&plain, 415);
 }
 
+#[tokio::test]
+async fn a_job_is_cancelled_from_its_page() {
+    let server = Server::start().await;
+    let hangs = contract_named(super::fake::HANG);
+    let accepted = server.post("/evaluate?wait=false", &hangs).await.json();
+    let path = format!("/jobs/{}", accepted["job_id"].as_str().unwrap());
+    let answer = browse(&server, &path).await;
+    let html = page(&answer, 200);
+    assert!(html.contains(&format!("action=\"..{path}/cancel\"")), "{html}");
+    let length = "content-length: 0";
+    let other = [BROWSER, length, "origin: http://evil.example"];
+    page(&server.send("POST", &format!("{path}/cancel"), &other, "").await, 403);
+    let cancelled = server.send("POST", &format!("{path}/cancel"), &[BROWSER, length], "").await;
+    let id = path.trim_start_matches("/jobs/");
+    assert_eq!((cancelled.status, cancelled.header("location")), (303, Some(&*format!("../{id}"))));
+    let again = server.send("POST", &format!("{path}/cancel"), &[BROWSER, length], "").await;
+    assert_eq!(again.status, 303);
+    let none = server.send("POST", "/jobs/nobody/cancel", &[BROWSER, length], "").await;
+    assert!(page(&none, 404).contains("href=\"../../assets/"), "{none:?}");
+}
+
 /// A browser asks its user for a password, and sends it with every request, whoever's page asks.
 #[tokio::test]
 async fn a_browser_sends_the_key_as_a_password() {

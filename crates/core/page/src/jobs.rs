@@ -74,6 +74,11 @@ fn state(view: &JobView, links: &Links) -> Content {
         main: html! {
             (parts::verdict(tone(view.state), &word, heading, &sentences))
             (Section::new("job", "The job").open(true).with(facts))
+            @if links.root.is_some() && !view.state.is_end() {
+                form.fields method="post" action=(links.to(&format!("jobs/{}/cancel", view.job_id))) {
+                    button { "Cancel the job" }
+                }
+            }
         },
     }
 }

@@ -22,7 +22,7 @@ use super::pages::{html, submit};
 use super::phase::Phase;
 use super::request::body::BodyLimits;
 use super::response::events::Watchers;
-use super::response::html::{PagePath, SUBMIT, wants_page};
+use super::response::html::{CANCEL, PagePath, SUBMIT, cancelled_job, wants_page};
 use super::routes::functions::Functions;
 use super::routes::gate::operations::Gate;
 use super::routes::imports::operations::Imports;
@@ -47,8 +47,9 @@ pub(super) fn app(
     // The OpenAPI documents lack this path, because the Model Context Protocol defines its
     // operations.
     let agents = (paths::MCP.to_owned(), mcp::METHODS.map(str::to_owned).to_vec());
+    let cancel = (CANCEL.to_owned(), vec!["POST".to_owned()]);
     let submit = (SUBMIT.to_owned(), ["GET", "POST"].map(str::to_owned).to_vec());
-    let pages = pages.into_iter().chain([agents, submit]);
+    let pages = pages.into_iter().chain([agents, submit, cancel]);
     let routes = Arc::new(RouteTable::new(
         openapi::document::operations(&document).into_iter().chain(pages),
     ));
@@ -136,8 +137,13 @@ impl Split {
             // that of a page.
             return Ok(Box::pin(html::page(path, &request, &self.service)).await?);
         }
-        if path == SUBMIT && request.method() == Method::POST {
-            return Ok(Box::pin(submit::sent(request, &self.service)).await?);
+        if request.method() == Method::POST {
+            if path == SUBMIT {
+                return Ok(Box::pin(submit::sent(request, &self.service)).await?);
+            }
+            if let Some(job) = cancelled_job(&path) {
+                return Ok(Box::pin(html::cancel(job, &request, &self.service)).await?);
+            }
         }
         if pages::has(&request) {
             return Ok(self.pages.call(request).await?.into_response());

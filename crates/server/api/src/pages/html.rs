@@ -53,6 +53,19 @@ pub(crate) async fn page(
     Ok(HtmlReply(html).into_response())
 }
 
+/// Cancels a job, and sends the browser back to the job's page.
+pub(crate) async fn cancel(
+    id: &str,
+    request: &Request,
+    service: &Services,
+) -> Result<Response, ApiError> {
+    let caller = request.data::<Caller>().ok_or_else(ApiError::without_key)?;
+    let job = found(id, service, caller).await?;
+    service.jobs.cancel(&job.job_id, caller).await?;
+    let response = Response::builder().status(StatusCode::SEE_OTHER);
+    Ok(response.header(header::LOCATION, format!("../{}", job.job_id)).finish())
+}
+
 async fn list(
     cursor: Option<String>,
     links: Links,

@@ -15,6 +15,9 @@ const ASSETS: &str = "/assets";
 const IMPORT: &str = "/import";
 const CHANGES: &str = "/import/changes";
 
+/// Path of the form that cancels a job.
+pub(crate) const CANCEL: &str = "/jobs/{job_id}/cancel";
+
 /// Path of the form for kernels.
 pub(crate) const SUBMIT: &str = "/submit";
 
@@ -31,6 +34,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:
 /// Returns the links for the page at this path.
 pub(crate) fn links(path: &str) -> Links {
     let root = match PagePath::of(path) {
+        _ if cancelled_job(path).is_some() => "../../",
         Some(PagePath::Front | PagePath::Import | PagePath::Submit) => "./",
         Some(PagePath::Code(_)) => "../../",
         Some(PagePath::Job(_)) | None => "../",
@@ -79,8 +83,15 @@ pub(crate) fn wants_page(method: &Method, path: &str, headers: &HeaderMap) -> bo
 /// Returns whether the answer or an error is a page: the client receives a page, or sends a form
 /// from a page.
 pub(crate) fn answers_page(method: &Method, path: &str, headers: &HeaderMap) -> bool {
-    let sends = *method == Method::POST && [IMPORT, CHANGES, SUBMIT].contains(&path);
+    let sends = *method == Method::POST
+        && ([IMPORT, CHANGES, SUBMIT].contains(&path) || cancelled_job(path).is_some());
     wants_page(method, path, headers) || sends && prefers_html(headers)
+}
+
+/// Returns the id of the job that a form at this path cancels.
+pub(crate) fn cancelled_job(path: &str) -> Option<&str> {
+    let id = path.strip_prefix("/jobs/")?.strip_suffix("/cancel")?;
+    (!id.is_empty() && !id.contains('/')).then_some(id)
 }
 
 /// Marks answers that are pages already, also with the status of an error.
