@@ -1,6 +1,6 @@
 // Opens /docs in a browser and evaluates the example that Swagger UI offers, as a new user would; then finds the job in
-// the list at / and reads its report, submits an example at /submit, and imports a report at /import. axe checks each
-// page for barriers.
+// the list at / and reads its report, visits the other lists, submits an example at /submit, and imports a report at
+// /import. axe checks each page for barriers.
 //
 //   node browser.mjs SERVER_URL CHROMIUM REPORT   (in a directory whose node_modules has playwright-core and axe-core)
 
@@ -89,6 +89,15 @@ try {
     }
   };
   await look("the report");
+  for (const name of ["Jobs", "Devices", "History"]) {
+    await page.locator("header nav a", { hasText: name }).click();
+    await page.locator("h1").waitFor();
+    await look(page.url());
+  }
+  await page.goto(url);
+  await page.locator("nav.filters a", { hasText: "evaluate" }).click();
+  if ((await page.locator("table a").count()) === 0) problems.push("the filter by kind shows no evaluation");
+  await page.locator("table a").first().click();
   // Without its style sheet the verdict has no edge.
   const edge = await page.locator(".verdict").evaluate((box) => getComputedStyle(box).borderLeftWidth);
   if (edge === "0px") problems.push("the report has no style");

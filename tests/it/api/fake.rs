@@ -56,7 +56,8 @@ pub const PANIC: &str = "panic";
 
 /// See the module.
 pub struct FakeService {
-    jobs: Mutex<BTreeMap<String, JobView>>,
+    /// Jobs with their owners.
+    jobs: Mutex<BTreeMap<String, (String, JobView)>>,
     baselines: Mutex<BTreeMap<String, Baseline>>,
     next: AtomicU64,
     /// Kernels named `hang` that have started.
@@ -195,6 +196,10 @@ fn name_of(kernel: &KernelCode) -> &str {
     let metadata = kernel.metadata.as_ref();
     let name = metadata.and_then(|metadata| metadata.kernel_name.as_deref());
     name.unwrap_or("kernel")
+}
+
+fn sees(caller: &Caller, owner: &str) -> bool {
+    caller.admin || caller.owner == owner
 }
 
 fn problem(path: &str, code: &str, message: &str) -> Problem {
@@ -391,7 +396,7 @@ impl EvaluationService for FakeService {
                 },
                 _ => job,
             };
-            self.jobs.lock().unwrap().insert(id.clone(), job);
+            self.jobs.lock().unwrap().insert(id.clone(), (submission.caller.owner, job));
             Ok(SubmittedJob { job_id: id, state: JobState::Submitted, existing: false })
         }
         .boxed()
@@ -413,16 +418,26 @@ impl EvaluationService for FakeService {
 }
 
 impl JobService for FakeService {
-    fn job<'a>(&'a self, job_id: &'a str, _: &'a Caller) -> ServiceFuture<'a, JobView> {
+    fn job<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> ServiceFuture<'a, JobView> {
         let found = self.jobs.lock().unwrap().get(job_id).cloned();
+        let found = found.filter(|(owner, _)| sees(caller, owner)).map(|(_, job)| job);
         async move { found.ok_or_else(|| ServiceError::NoSuchJob(job_id.to_owned())) }.boxed()
     }
 
-    fn jobs<'a>(&'a self, query: JobQuery, _: &'a Caller) -> ServiceFuture<'a, JobList> {
+    fn jobs<'a>(&'a self, query: JobQuery, caller: &'a Caller) -> ServiceFuture<'a, JobList> {
+        let matches = |job: &JobView| {
+            (query.states.is_empty() || query.states.contains(&job.state))
+                && query.kind.is_none_or(|kind| kind == job.kind)
+                && (query.label.is_none() || query.label == job.label)
+                && query.cursor.as_ref().is_none_or(|cursor| job.job_id < *cursor)
+        };
         let jobs = self.jobs.lock().unwrap();
-        let jobs = jobs.values().rev().map(summary);
-        let jobs = jobs.take(query.limit as usize).collect();
-        async move { Ok(JobList { jobs, next_cursor: None }) }.boxed()
+        let own = jobs.values().rev().filter(|(owner, job)| sees(caller, owner) && matches(job));
+        let mut jobs: Vec<_> = own.map(|(_, job)| summary(job)).collect();
+        let limit = query.limit as usize;
+        let next_cursor = (jobs.len() > limit).then(|| jobs[limit - 1].job_id.clone());
+        jobs.truncate(limit);
+        async move { Ok(JobList { jobs, next_cursor }) }.boxed()
     }
 
     fn cancel<'a>(

@@ -116,13 +116,17 @@ impl GateService for FakeService {
         async move { outcome }.boxed()
     }
 
+    /// Every owner has the same case. Its branch is the owner.
     fn history<'a>(
         &'a self,
         query: HistoryQuery,
-        _: &'a Caller,
+        caller: &'a Caller,
     ) -> ServiceFuture<'a, HistoryAnswer> {
         async move {
             let mut answer: HistoryAnswer = serde_json::from_str(HISTORY).unwrap();
+            let points = answer.series.iter_mut().flat_map(|series| &mut series.points);
+            let owner = Some(&caller.owner).filter(|owner| !owner.is_empty());
+            points.for_each(|point| point.branch = owner.cloned());
             let wanted = |case: &str| query.case.as_deref().is_none_or(|wanted| wanted == case);
             answer.series.retain(|series| wanted(&series.key.case));
             Ok(answer)

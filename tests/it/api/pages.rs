@@ -99,6 +99,122 @@ async fn the_front_page_lists_jobs_for_browsers() {
 }
 
 #[tokio::test]
+async fn links_filter_the_list_of_jobs_and_pages_keep_the_filter() {
+    let server = Server::start().await;
+    let request: serde_json::Value = serde_json::from_str(CONTRACT).unwrap();
+    let item = |label: &str| json!({"request": request, "label": label});
+    let items = (0..51).map(|_| item("many & more")).chain([item("single")]).collect::<Vec<_>>();
+    assert_eq!(server.post("/jobs", &json!({"jobs": items}).to_string()).await.status, 202);
+    let label = "label=many%20%26%20more";
+    let answer = browse(&server, &format!("/?state=completed&kind=evaluate&{label}")).await;
+    let html = page(&answer, 200);
+    assert_eq!(html.matches("<span class=\"tag").count(), 50, "{html}");
+    assert!(!html.contains(">single<"), "{html}");
+    let (_, rest) =
+        html.split_once("href=\"./?state=completed&amp;kind=evaluate&amp;label=").unwrap();
+    assert!(rest.contains("rel=\"next\""), "{html}");
+    let next = html.split("<a href=\".").find(|link| link.contains("rel=\"next\"")).unwrap();
+    let next = next.split('"').next().unwrap().replace("&amp;", "&");
+    assert!(next.contains(label) && next.contains("&cursor="), "{next}");
+    let older = browse(&server, &next).await;
+    let older = page(&older, 200);
+    assert_eq!(older.matches("<span class=\"tag").count(), 1, "{older}");
+    assert!(older.contains("Newest jobs"), "{older}");
+    for query in ["state=failed&state=timed_out", "kind=gate", "label=other"] {
+        let answer = browse(&server, &format!("/?{query}")).await;
+        assert!(page(&answer, 200).contains("No job matches the filter."), "{query}");
+    }
+    // A form sends fields that are empty.
+    assert!(page(&browse(&server, "/?label=").await, 200).contains(">single<"));
+    for (query, reason) in [
+        ("state=done", "there is no state"),
+        ("kind=gates", "did you mean <code>gate</code>?"),
+        ("lable=a", "did you mean <code>label</code>?"),
+        ("label=a&label=b", "label: given several times"),
+    ] {
+        let answer = browse(&server, &format!("/?{query}")).await;
+        assert!(page(&answer, 400).contains(reason), "{query}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn devices_have_a_page_with_what_the_machine_can_do() {
+    let server = Server::start().await;
+    let answer = browse(&server, "/devices").await;
+    let html = page(&answer, 200);
+    assert_eq!(answer.header("vary"), Some("accept"));
+    for text in [
+        "NVIDIA H200",
+        "ready",
+        "sm_90",
+        "healthy",
+        "memory and race checks",
+        "install Nsight Systems",
+        "nvrtc 13.0.88",
+    ] {
+        assert!(html.contains(text), "{text}: {html}");
+    }
+    assert_eq!(server.get("/devices").await.json()["devices"][0]["state"], "ready");
+    let empty = Server::with(config(), FakeService::new().without_devices()).await;
+    let answer = browse(&empty, "/devices").await;
+    let html = page(&answer, 200);
+    assert!(html.contains("unhealthy") && html.contains("no device works"), "{html}");
+    page(&browse(&server, "/devices?refresh=true").await, 400);
+}
+
+#[tokio::test]
+async fn the_history_has_a_page() {
+    let server = Server::start().await;
+    let answer = browse(&server, "/history?limit=100").await;
+    let html = page(&answer, 200);
+    for text in ["2026-01-05", "3f1c0a9", "slower by", "<svg", "./history?case=scale&amp;limit=100"]
+    {
+        assert!(html.contains(text), "{text}: {html}");
+    }
+    let none = browse(&server, "/history?case=%3Cimg%3E").await;
+    assert!(page(&none, 200).contains("&lt;img&gt;</bdi></code> has no result."), "{none:?}");
+    for query in ["limit=0", "limit=20001", "branch=main", "format=png"] {
+        page(&browse(&server, &format!("/history?{query}")).await, 400);
+    }
+    // Programs, and browsers that request a format, get what they got before.
+    assert_eq!(server.get("/history").await.json()["series"][0]["key"]["case"], "scale");
+    let svg = browse(&server, "/history?format=svg").await;
+    assert_eq!(svg.header("content-type"), Some("image/svg+xml"));
+    let json = browse(&server, "/history?format=json").await;
+    assert_eq!(json.json()["truncated"], false);
+}
+
+#[tokio::test]
+async fn pages_show_the_data_of_their_owner_only() {
+    let mut config = config();
+    config.api_keys = vec!["first-key".into(), "second-key".into()];
+    let server = Server::with(config, FakeService::new()).await;
+    let send = async |method: &str, path: &str, key: &str, body: &str| {
+        let key = format!("x-api-key: {key}");
+        let json = "content-type: application/json";
+        server.send(method, path, &[BROWSER, &key, json], body).await
+    };
+    let path = "/evaluate?wait=false&label=of-the-first";
+    assert_eq!(send("POST", path, "first-key", CONTRACT).await.status, 202);
+    for (key, own, sees) in [("first-key", 200, true), ("second-key", 404, false)] {
+        for path in ["/", "/?label=of-the-first"] {
+            let list = send("GET", path, key, "").await;
+            assert_eq!(page(&list, 200).contains("jobs/job-1"), sees, "{key} {path}");
+        }
+        page(&send("GET", "/jobs/job-1", key, "").await, own);
+    }
+    let mut branches = Vec::new();
+    for key in ["first-key", "second-key"] {
+        let history = send("GET", "/history", key, "").await;
+        let html = page(&history, 200).to_owned();
+        let owner = blake3::hash(key.as_bytes()).to_hex()[..16].to_owned();
+        assert!(html.contains(&owner), "{html}");
+        branches.push((owner, html));
+    }
+    assert!(!branches[0].1.contains(&branches[1].0) && !branches[1].1.contains(&branches[0].0));
+}
+
+#[tokio::test]
 async fn the_style_sheet_of_a_page_is_kept_for_long() {
     let mut config = config();
     config.api_keys = vec!["key".into()];
@@ -125,9 +241,12 @@ async fn a_page_that_needs_a_key_says_what_to_do() {
     let mut config = config();
     config.api_keys = vec!["first-key".into(), "second-key".into()];
     let server = Server::with(config, FakeService::new()).await;
-    for (path, command) in
-        [("/", "warpgauge jobs list"), ("/jobs/job-1", "warpgauge jobs show job-1 --html job.html")]
-    {
+    for (path, command) in [
+        ("/", "warpgauge jobs list"),
+        ("/jobs/job-1", "warpgauge jobs show job-1 --html job.html"),
+        ("/devices", "curl -H"),
+        ("/history", "warpgauge history"),
+    ] {
         let answer = browse(&server, path).await;
         let html = page(&answer, 401);
         assert!(html.contains("This page needs an API key"), "{html}");

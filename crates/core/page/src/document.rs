@@ -101,6 +101,8 @@ impl Content {
                             nav aria-label="Pages" {
                                 a href=(links.to("")) { "Jobs" }
                                 a href=(links.to("submit")) { "Submit" }
+                                a href=(links.to("devices")) { "Devices" }
+                                a href=(links.to("history")) { "History" }
                                 a href=(links.to("import")) { "Import" }
                                 a href=(links.to("docs")) { "API" }
                             }
@@ -112,5 +114,28 @@ impl Content {
             }
         };
         document.into_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Notice, notice};
+
+    #[test]
+    fn every_page_of_a_server_leads_to_the_others() {
+        let links = Links { root: Some("../"), ..Links::none() };
+        let about = Notice { word: "w", heading: "h", sentence: "s", commands: "" };
+        let html = notice(about, &links);
+        for (path, name) in [
+            ("", "Jobs"),
+            ("devices", "Devices"),
+            ("history", "History"),
+            ("import", "Import"),
+            ("docs", "API"),
+        ] {
+            assert!(html.contains(&format!("<a href=\"../{path}\">{name}</a>")), "{name}: {html}");
+        }
+        assert!(!notice(about, &Links::none()).contains("<nav"), "a file leads nowhere");
     }
 }

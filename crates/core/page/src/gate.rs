@@ -38,7 +38,8 @@ pub(crate) fn content(report: &GateReport) -> Content {
     }
 }
 
-fn tone(outcome: GateOutcome) -> Tone {
+/// Returns the tone of a case's outcome.
+pub(crate) fn tone(outcome: GateOutcome) -> Tone {
     match outcome {
         GateOutcome::Pass | GateOutcome::Improved => Tone::Good,
         GateOutcome::New | GateOutcome::Inconclusive | GateOutcome::Error => Tone::Doubt,

@@ -5,9 +5,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use maud::{Markup, html};
 use warpgauge_contract::REFERENCE_NAME;
 use warpgauge_job_views::{JobList, JobSummary, JobView};
-use warpgauge_model::JobState;
+use warpgauge_model::{JobKind, JobState};
 
 use crate::document::{Content, Links};
+use crate::job_filter::ListFilter;
 use crate::parts::{self, Section, Tone};
 use crate::{comparison, evaluation, gate, sweep, text};
 
@@ -109,7 +110,7 @@ fn progress(view: &JobView) -> String {
 }
 
 /// Formats a time, given in seconds since the Unix epoch, in UTC.
-fn moment(seconds: f64) -> Markup {
+pub(crate) fn moment(seconds: f64) -> Markup {
     let at =
         Duration::try_from_secs_f64(seconds).ok().and_then(|since| UNIX_EPOCH.checked_add(since));
     // RFC 3339 cannot represent years after 9999.
@@ -126,13 +127,15 @@ fn moment(seconds: f64) -> Markup {
 #[derive(Debug, Clone, Copy)]
 pub struct Listed<'a> {
     pub jobs: &'a JobList,
+    /// The filter that all jobs of the page match.
+    pub filter: &'a ListFilter,
     /// Whether the caller requested a page after the first.
     pub is_later: bool,
 }
 
 /// Writes the list of jobs, the newest first.
 pub fn list(listed: Listed<'_>, links: &Links) -> String {
-    let jobs = &listed.jobs.jobs;
+    let (jobs, filter) = (&listed.jobs.jobs, listed.filter);
     let running = jobs.iter().filter(|job| !job.state.is_end()).count();
     let head = [
         ("verdict", false),
@@ -149,13 +152,18 @@ pub fn list(listed: Listed<'_>, links: &Links) -> String {
         refresh_s: (running > 0 && !listed.is_later).then_some(REFRESH_S),
         main: html! {
             h1.page { "Jobs" }
-            @if jobs.is_empty() { (nothing(listed.is_later)) } @else {
+            div.sheet { (filter.bar(links)) }
+            @if filter.kind == Some(JobKind::Gate) {
+                // The list has the verdict on the kernels, and no decision of the gate.
+                p.small.dim { "The verdict is the worst one on the kernels of a run. The page of a run has the decision of the gate." }
+            }
+            @if jobs.is_empty() { (nothing(listed)) } @else {
                 section.sheet { (parts::table("Jobs", &head, jobs.iter().map(|job| row(job, links)))) }
             }
             p {
-                @if listed.is_later { a href=(links.to("")) { "Newest jobs" } " " }
+                @if listed.is_later { a href=(links.to(&filter.query(None))) { "Newest jobs" } " " }
                 @if let Some(cursor) = &listed.jobs.next_cursor {
-                    a href={ (links.to("?cursor=")) (cursor) } rel="next" { "Older jobs" }
+                    a href=(links.to(&filter.query(Some(cursor)))) rel="next" { "Older jobs" }
                 }
             }
             p.small.dim {
@@ -167,10 +175,14 @@ pub fn list(listed: Listed<'_>, links: &Links) -> String {
     content.whole(links)
 }
 
-fn nothing(is_later: bool) -> Markup {
+fn nothing(listed: Listed<'_>) -> Markup {
     html! {
         section.sheet {
-            @if is_later { p { "There are no older jobs." } } @else {
+            @if listed.is_later {
+                p { "There are no older jobs." (listed.filter.words()) }
+            } @else if !listed.filter.is_empty() {
+                p { "No job matches the filter." (listed.filter.words()) }
+            } @else {
                 p { "There are no jobs yet. Submit the first one:" }
                 pre { code { "warpgauge eval kernel.cu --server http://HOST:PORT" } }
             }
@@ -195,10 +207,10 @@ fn row(job: &JobSummary, links: &Links) -> Markup {
             }
         }
         td.num { @if let Some(ms) = job.median_ms { (text::time(ms)) } }
-        td { (job.kind.name()) }
-        td { @if let Some(label) = &job.label { (text::name(label)) } }
+        td.num.left { (job.kind.name()) }
+        td.name[job.label.is_some()] { @if let Some(label) = &job.label { (text::name(label)) } }
         td.num.left { (moment(job.created_at)) }
-        td.mono { a href=(address) { "…" (text::name(&short)) } }
+        td.mono.num.left { a href=(address) { "…" (text::name(&short)) } }
     } }
 }
 

@@ -15,17 +15,23 @@
 //! - `imported`: reports of NVIDIA's tools
 //! - `submit`: the form for kernels
 //! - `jobs`: the state of a job, the list of jobs, and pages without a report
+//! - `job_filter`: the filter of the list
+//! - `devices`: the devices of a server, and what it can do
+//! - `history`: results of cases over time
 
 #![forbid(unsafe_code)]
 
 mod chart;
 mod code;
 mod comparison;
+mod devices;
 mod differences;
 mod document;
 mod evaluation;
 mod gate;
+mod history;
 mod imported;
+mod job_filter;
 mod jobs;
 mod parts;
 pub mod style;
@@ -41,8 +47,11 @@ use warpgauge_metrics::import::{Changes, Imported};
 use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
 
 pub use code::code;
+pub use devices::{DeviceOverview, MachineOverview, devices};
 pub use document::{ArtifactLink, Links};
+pub use history::{HistoryShown, history};
 pub use imported::import_form;
+pub use job_filter::ListFilter;
 pub use jobs::{Listed, Notice, job, list, notice};
 pub use submit::{LANGUAGES, Submission, submit};
 

@@ -68,7 +68,10 @@ impl Parsed {
     fn check(&self) {
         let mut ids = Vec::new();
         for (name, attributes) in &self.elements {
-            assert!(!["script", "img", "iframe", "object", "form"].contains(&&**name), "<{name}>");
+            assert!(!["script", "img", "iframe", "object"].contains(&&**name), "<{name}>");
+            let action = attributes.iter().find(|(attribute, _)| attribute == "action");
+            let sent_here = action.is_some_and(|(_, action)| action.starts_with("./"));
+            assert!(name != "form" || sent_here, "a form is for this server only: {action:?}");
             for (attribute, value) in attributes {
                 assert!(attribute != "style" && !attribute.starts_with("on"), "{name} {attribute}");
                 assert!(!value.trim_start().to_lowercase().starts_with("javascript:"), "{value}");
@@ -357,14 +360,15 @@ fn sweeps_gates_and_lists_are_pages() {
     );
     let jobs: JobList = serde_json::from_value(example("jobs")).unwrap();
     let links = Links { root: Some("./"), ..Links::none() };
-    let html = list(Listed { jobs: &jobs, is_later: false }, &links);
+    let all = ListFilter::default();
+    let html = list(Listed { jobs: &jobs, filter: &all, is_later: false }, &links);
     let page = Parsed::of(&html);
     assert!(page.text.contains("2026-01-01 00:00:00 UTC") && page.text.contains("nightly"));
     assert!(html.contains("http-equiv=\"refresh\""), "a job has not ended");
     assert!(html.contains(&format!("href=\"./{}\"", style::path())) && page.count("style") == 0);
     assert!(html.contains("href=\"./?cursor="));
     let none = JobList { jobs: Vec::new(), next_cursor: None };
-    let html = list(Listed { jobs: &none, is_later: false }, &links);
+    let html = list(Listed { jobs: &none, filter: &all, is_later: false }, &links);
     assert!(Parsed::of(&html).text.contains("There are no jobs yet"));
 }
 

@@ -119,6 +119,31 @@ pub(crate) fn counted(number: usize, one: &str) -> String {
     format!("{} {one}{ending}", grouped(number as u64))
 }
 
+/// Returns a query string with these names and values, percent-encoded. It is empty without any.
+pub(crate) fn query<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let mut query = String::new();
+    for (name, value) in pairs {
+        query.push(if query.is_empty() { '?' } else { '&' });
+        query.push_str(name);
+        query.push('=');
+        query.push_str(&encoded(value));
+    }
+    query
+}
+
+/// Percent-encodes a text for a path or a query.
+pub(crate) fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

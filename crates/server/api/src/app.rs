@@ -83,6 +83,7 @@ pub(super) fn app(
     let served =
         Split { pages: pages::add(Route::new()), service: service.clone(), mcp, operations }
             .data(limits)
+            .data(places.clone())
             .data(WebhookPolicy::new(&config.webhook_hosts, &config.webhook_secret))
             .map_to_response();
     let known = KnownParameters::new(&document);

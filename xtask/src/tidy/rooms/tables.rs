@@ -40,7 +40,19 @@ pub const TABLES: &[Table] = &[
                 "openapi",
                 &["error", "middleware", "request", "response", "routes", "schema", "tree"],
             ),
-            ("pages", &["blocking", "error", "openapi", "paths", "request", "response"]),
+            (
+                "pages",
+                &[
+                    "blocking",
+                    "error",
+                    "middleware",
+                    "openapi",
+                    "paths",
+                    "request",
+                    "response",
+                    "routes",
+                ],
+            ),
             (
                 "app",
                 &[

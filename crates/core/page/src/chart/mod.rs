@@ -6,12 +6,14 @@ mod heat;
 mod histogram;
 mod map;
 mod series;
+mod trend;
 
 pub(crate) use blocks::ratios;
 pub(crate) use heat::{HeatCell, heat};
 pub(crate) use histogram::histogram;
 pub(crate) use map::{density, first_places};
 pub(crate) use series::{SampleSeries, series};
+pub(crate) use trend::trend;
 
 use warpgauge_svg::Plot;
 

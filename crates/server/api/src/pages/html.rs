@@ -1,15 +1,18 @@
-//! Pages for browsers: the page of a job, at the address at which programs get its JSON, and the
-//! list of jobs as the front page.
+//! Pages for browsers, at the addresses at which programs get JSON: jobs, the devices and the
+//! history; and the list of jobs as the front page.
 
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{IntoResponse, Request, Response};
 
+use super::filters::{Filters, history_query, list_filter};
+use super::machine;
 use crate::blocking::run_blocking;
 use crate::error::ApiError;
 use crate::response::html::{HtmlReply, PagePath, links};
+use crate::routes::gate::reply::HistoryReply;
 use warpgauge_job_views::JobView;
 use warpgauge_model::{ErrorCode, FailureCode};
-use warpgauge_page::{ArtifactLink, Links, Listed, style};
+use warpgauge_page::{ArtifactLink, HistoryShown, Links, Listed, style};
 use warpgauge_service::{Caller, JobQuery, ServiceError, Services};
 
 /// Path of the files that pages load.
@@ -35,7 +38,16 @@ pub(crate) async fn page(
     })?;
     let given = |name: &str| query.iter().find(|(known, _)| known == name).map(|(_, value)| value);
     let html = match path {
-        PagePath::Front => list(given("cursor").cloned(), links, service, caller).await?,
+        PagePath::Front => list(&query, links, service, caller).await?,
+        PagePath::Devices => {
+            Filters::new("/devices", &query, &[], &[])?;
+            let machine = machine::overview(request, service).await?;
+            run_blocking("page", "writing a page", move || {
+                warpgauge_page::devices(&machine, &links)
+            })
+            .await?
+        }
+        PagePath::History => return history(&query, links, service, caller).await,
         PagePath::Import => warpgauge_page::import_form(&links),
         PagePath::Submit => super::submit::page(given("example").map(String::as_str), &links)?,
         PagePath::Job(id) => match given("compare") {
@@ -67,18 +79,49 @@ pub(crate) async fn cancel(
 }
 
 async fn list(
-    cursor: Option<String>,
+    query: &[(String, String)],
     links: Links,
     service: &Services,
     caller: &Caller,
 ) -> Result<String, ApiError> {
+    let filters = Filters::new("/", query, &["kind", "label", "cursor"], &["state"])?;
+    let filter = list_filter(filters)?;
+    let cursor = filters.one("cursor").map(str::to_owned);
     let is_later = cursor.is_some();
-    let query = JobQuery { limit: LISTED, cursor, ..JobQuery::default() };
+    let query = JobQuery {
+        states: filter.states.clone(),
+        kind: filter.kind,
+        label: filter.label.clone(),
+        limit: LISTED,
+        cursor,
+        ..JobQuery::default()
+    };
     let jobs = service.jobs.jobs(query, caller).await?;
     run_blocking("page", "writing a page", move || {
-        warpgauge_page::list(Listed { jobs: &jobs, is_later }, &links)
+        warpgauge_page::list(Listed { jobs: &jobs, filter: &filter, is_later }, &links)
     })
     .await
+}
+
+/// Returns the page of the history. A browser that requests a format receives that format.
+async fn history(
+    query: &[(String, String)],
+    links: Links,
+    service: &Services,
+    caller: &Caller,
+) -> Result<Response, ApiError> {
+    let filters = Filters::new("/history", query, &["case", "limit", "format"], &[])?;
+    let (query, limit, format) = history_query(filters)?;
+    let case = query.case.clone();
+    let answer = service.gate.history(query, caller).await?;
+    run_blocking("page", "writing a page", move || match format {
+        Some(format) => HistoryReply::of(&answer, format).map(IntoResponse::into_response),
+        None => {
+            let shown = HistoryShown { answer: &answer, case: case.as_deref(), limit };
+            Ok(HtmlReply(warpgauge_page::history(shown, &links)).into_response())
+        }
+    })
+    .await?
 }
 
 async fn job(

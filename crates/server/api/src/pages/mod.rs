@@ -1,10 +1,14 @@
 //! Pages and documents: Swagger UI, the specifications, and jobs for browsers. Pages load nothing
 //! from other servers.
 //!
-//! - `html`: jobs and their list as pages, and the files that pages load
+//! - `html`: jobs, lists, devices and the history as pages, and the files that pages load
+//! - `filters`: the query parameters of pages with lists
+//! - `machine`: what the page of the devices shows
 //! - `submit`: the form for kernels
 
+mod filters;
 pub(crate) mod html;
+mod machine;
 pub(crate) mod submit;
 
 use std::sync::{Arc, OnceLock};

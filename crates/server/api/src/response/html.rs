@@ -20,6 +20,9 @@ pub(crate) const CANCEL: &str = "/jobs/{job_id}/cancel";
 
 /// Path of the form for kernels.
 pub(crate) const SUBMIT: &str = "/submit";
+/// Paths of operations that also have a page.
+const DEVICES: &str = "/devices";
+const HISTORY: &str = "/history";
 
 /// Returns whether a path is below [`ASSETS`].
 pub(crate) fn is_asset(path: &str) -> bool {
@@ -35,7 +38,13 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:
 pub(crate) fn links(path: &str) -> Links {
     let root = match PagePath::of(path) {
         _ if cancelled_job(path).is_some() => "../../",
-        Some(PagePath::Front | PagePath::Import | PagePath::Submit) => "./",
+        Some(
+            PagePath::Front
+            | PagePath::Devices
+            | PagePath::History
+            | PagePath::Import
+            | PagePath::Submit,
+        ) => "./",
         Some(PagePath::Code(_)) => "../../",
         Some(PagePath::Job(_)) | None => "../",
     };
@@ -47,6 +56,10 @@ pub(crate) fn links(path: &str) -> Links {
 pub(crate) enum PagePath<'p> {
     /// The front page: the list of jobs.
     Front,
+    /// The devices, and what the machine can do.
+    Devices,
+    /// The results of cases over time.
+    History,
     /// A job, by its id.
     Job(&'p str),
     /// The form for reports of profilers.
@@ -66,6 +79,8 @@ impl<'p> PagePath<'p> {
                 let page = if code.is_some() { Self::Code(id) } else { Self::Job(id) };
                 (!id.is_empty() && !id.contains('/')).then_some(page)
             }
+            None if path == DEVICES => Some(Self::Devices),
+            None if path == HISTORY => Some(Self::History),
             None if path == IMPORT => Some(Self::Import),
             None if path == SUBMIT => Some(Self::Submit),
             None => (path == "/").then_some(Self::Front),
@@ -169,6 +184,10 @@ fn with_key(path: &str) -> String {
     };
     let command = match path.strip_prefix("/jobs/").filter(|id| is_plain(id)) {
         Some(job) => format!("warpgauge jobs show {job} --html job.html"),
+        None if path == HISTORY => "warpgauge history".to_owned(),
+        None if path == DEVICES => {
+            "curl -H \"X-API-Key: $WARPGAUGE_API_KEY\" \"$WARPGAUGE_SERVER/devices\"".to_owned()
+        }
         None => "warpgauge jobs list".to_owned(),
     };
     format!("export WARPGAUGE_API_KEY=KEY WARPGAUGE_SERVER=http://HOST:PORT\n{command}")
@@ -181,6 +200,9 @@ mod tests {
     #[test]
     fn jobs_and_the_front_page_are_pages() {
         assert_eq!(PagePath::of("/"), Some(PagePath::Front));
+        assert_eq!(PagePath::of("/devices"), Some(PagePath::Devices));
+        assert_eq!(PagePath::of("/history"), Some(PagePath::History));
+        assert_eq!(links("/history").root, Some("./"));
         assert_eq!(PagePath::of("/jobs/7"), Some(PagePath::Job("7")));
         assert_eq!(PagePath::of("/jobs/7/code"), Some(PagePath::Code("7")));
         assert_eq!(links("/jobs/7/code").root, Some("../../"));
@@ -192,6 +214,7 @@ mod tests {
             "/jobs/",
             "/jobs/7/artifacts",
             "/docs",
+            "/devices/",
             "/job/7",
         ] {
             assert_eq!(PagePath::of(path), None, "{path}");
