@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use crate::server::{Answer, Server, data_directory};
 
+/// Fields of a form: name, file name (empty for a text), content.
+type Fields<'a> = &'a [(&'a str, &'a str, &'a [u8])];
+
 const BROWSER: (&str, &str) = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
 
 fn fixture(name: &str) -> Vec<u8> {
@@ -13,13 +16,8 @@ fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(format!("{root}/tests/fixtures/profile/{name}")).unwrap()
 }
 
-/// Sends a form. Each field has a name, a file name (empty for a text) and a content.
-fn send(
-    server: &Server,
-    path: &str,
-    fields: &[(&str, &str, &[u8])],
-    accept: (&str, &str),
-) -> Answer {
+/// Sends a form.
+fn send(server: &Server, path: &str, fields: Fields<'_>, accept: (&str, &str)) -> Answer {
     let mut body = Vec::new();
     for (name, file, content) in fields {
         let file = if file.is_empty() { String::new() } else { format!("; filename=\"{file}\"") };
@@ -32,7 +30,7 @@ fn send(
     server.post(path, &[("Content-Type", "multipart/form-data; boundary=B"), accept], &body)
 }
 
-fn json(server: &Server, path: &str, fields: &[(&str, &str, &[u8])]) -> (u16, Value) {
+fn json(server: &Server, path: &str, fields: Fields<'_>) -> (u16, Value) {
     let answer = send(server, path, fields, ("Accept", "*/*"));
     (answer.status, answer.json)
 }
@@ -121,7 +119,7 @@ fn a_report_that_cannot_be_read_costs_its_caller_only() {
         std::io::Write::write_all(&mut bomb, &vec![b'x'; 1 << 20]).unwrap();
     }
     let bomb = bomb.finish().unwrap();
-    let cases: [(&str, &[(&str, &str, &[u8])], &str, &str); 11] = [
+    let cases: [(&str, Fields<'_>, &str, &str); 11] = [
         ("/import", &[], "report", "no such field"),
         ("/import", &[("report", "a", b"")], "report", "is empty"),
         ("/import", &[("report", "a", b"hello")], "report", "ncu --import FILE"),

@@ -161,7 +161,7 @@ async fn submit(
     let submission = Wanted { label, ..Wanted::default() }.submission(caller, policy, "")?;
     let contract = sent.contract.trim().to_owned();
     let found = with_compiler(sent, service, caller, move |name, source, compile| {
-        let given = (!contract.is_empty()).then(|| (BodyFormat::Yaml, contract.as_bytes()));
+        let given = (!contract.is_empty()).then_some((BodyFormat::Yaml, contract.as_bytes()));
         request_with(name, source.as_bytes(), given, &Wishes::default(), compile)
     });
     let request = JobRequest::Evaluate(Box::new(found.await?.request));
