@@ -146,7 +146,7 @@ fn listed(language: &str, instructions: &[&LinkedInstruction]) -> Markup {
     html! {
         div role="group" aria-label=(language) {
             h3 { (language) }
-            pre { @for one in instructions.iter().take(MAX_BELOW) {
+            pre tabindex="0" { @for one in instructions.iter().take(MAX_BELOW) {
                 (text::shown(&one.text, MAX_WIDTH)) "\n"
             } }
             (parts::more(instructions.len(), MAX_BELOW, "instructions"))

@@ -110,7 +110,7 @@ fn nothing(shown: HistoryShown<'_>, links: &Links) -> Markup {
                 },
                 None => {
                     p { "The history is empty. Each evaluation on a GPU and each case of the gate add a point:" }
-                    pre { code {
+                    pre tabindex="0" { code {
                         "warpgauge eval kernel.cu --server http://HOST:PORT\n"
                         "warpgauge gate run suite.yaml --baseline HEAD --server http://HOST:PORT"
                     } }

@@ -184,7 +184,7 @@ fn nothing(listed: Listed<'_>) -> Markup {
                 p { "No job matches the filter." (listed.filter.words()) }
             } @else {
                 p { "There are no jobs yet. Submit the first one:" }
-                pre { code { "warpgauge eval kernel.cu --server http://HOST:PORT" } }
+                pre tabindex="0" { code { "warpgauge eval kernel.cu --server http://HOST:PORT" } }
             }
         }
     }
