@@ -90,6 +90,13 @@ fn table(line: &str) -> Option<TableColumns> {
     TableColumns::of(line).filter(|columns| columns.len() == 3)
 }
 
+/// Returns whether a line of dashes separates two rules: the first column is that of their kinds. No
+/// table has such a narrow first column, because names of metrics are longer.
+fn is_between_rules(line: &str) -> bool {
+    let mut columns = line.split_whitespace();
+    columns.next() == Some("-----") && columns.next().is_some() && columns.next().is_none()
+}
+
 /// State of the parser for a console text.
 #[derive(Default)]
 struct Reader<'a> {
@@ -135,7 +142,7 @@ impl<'a> Reader<'a> {
             self.section = section.trim();
         } else if let Some(columns) = TableColumns::of(line) {
             self.end_rule();
-            self.dashes(number, columns);
+            self.dashes(number, line, columns);
         } else if let Some((_, columns)) = &self.open {
             let cells = columns.cells(line);
             self.row(number, cells)?;
@@ -192,8 +199,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Processes a line of dashes, which begins a table, separates its head from its rows, or ends
-    /// it.
-    fn dashes(&mut self, number: usize, columns: TableColumns) {
+    /// it. Between two rules it belongs to no table.
+    fn dashes(&mut self, number: usize, line: &str, columns: TableColumns) {
+        if is_between_rules(line) {
+            self.open = None;
+            return;
+        }
         match &self.open {
             None => {
                 self.other = columns.len() != 3;

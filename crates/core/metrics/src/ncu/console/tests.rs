@@ -126,3 +126,29 @@ fn an_excerpt_says_what_it_lacks() {
     let cut = notes(&format!("{}{section}{}", launch("a"), launch("b")));
     assert!(cut[0].contains("1 launches have no tables"), "{cut:?}");
 }
+
+#[test]
+fn every_rule_of_a_section_is_kept() {
+    let line = format!("    ----- {}\n", "-".repeat(40));
+    let text = format!(
+        "  k (1, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 9.0
+    Section: Occupancy
+    ------------------ - -----
+    Achieved Occupancy % 61.25
+    ------------------ - -----
+
+    WRN   first
+{line}    OPT   Est. Speedup: 5%
+          second
+{line}    INF   third
+"
+    );
+    let report = parse_console(&text).unwrap();
+    let rules: Vec<(&str, &str)> = report.kernels[0]
+        .rules
+        .iter()
+        .map(|rule| (rule.kind.as_str(), rule.description.as_str()))
+        .collect();
+    assert_eq!(rules, [("WRN", "first"), ("OPT", "Est. Speedup: 5% second"), ("INF", "third")]);
+    assert_eq!(report.notes, [""; 0]);
+}
