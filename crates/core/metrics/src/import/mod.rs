@@ -184,10 +184,8 @@ pub fn import_file(text: &str, name: &str, selection: &Selection) -> Result<Impo
         Some(0) => page_of(text, selection),
         Some(1) => Ok(Imported::NcuSource(ncu::parse_source(text)?)),
         Some(2) => ncu_page(ncu::parse_console(text)?, text, selection),
-        Some(3) => match sanitizer::cause(text) {
-            Some(cause) => {
-                Err(ImportError::Nothing(cause.because("compute-sanitizer checked nothing")))
-            }
+        Some(3) => match sanitizer::nothing(text) {
+            Some(why) => Err(ImportError::Nothing(why)),
             None => Ok(Imported::Sanitizer(sanitizer::parse_log(text))),
         },
         Some(_) => Ok(nsys_tables(nsys::parse_stats_of(text, name)?)),

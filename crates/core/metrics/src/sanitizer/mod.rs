@@ -7,13 +7,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::text::Notes;
-use warpgauge_model::Cause;
 
 mod place;
 mod record;
+mod runs;
+
+pub use runs::{cause, nothing};
 
 use place::{after, extent, frames, hazards, hexadecimal, number, places};
 use record::{Record, records};
+use runs::{Runs, is_begin};
 
 /// Maximum number of different findings. If a finding occurs again at another address or thread, it
 /// is only counted.
@@ -99,8 +102,10 @@ pub fn parse_log(text: &str) -> SanitizerLog {
     let (mut runs, mut summaries) = (0, 0);
     let mut before = SanitizerLog::default();
     let mut notes = Notes::default();
+    let mut states = Runs::default();
     for record in records(text) {
-        if record.head == "COMPUTE-SANITIZER" {
+        states.add(&record, &mut notes);
+        if is_begin(record.head) {
             runs += 1;
             before = before.with(&log);
             (log.errors, log.warnings, log.leaked) = (None, None, None);
@@ -109,7 +114,7 @@ pub fn parse_log(text: &str) -> SanitizerLog {
         if log.summary(record.head, &mut left_out) || record.is_status() {
             continue;
         }
-        if !record.is_known() && record.details.is_empty() {
+        if !record.is_finding() {
             let begin: String = record.head.chars().take(40).collect();
             let text = format!("`{begin}` is not a finding in a known format: it is left out");
             notes.add(format!("line {}", record.line), text);
@@ -136,6 +141,7 @@ pub fn parse_log(text: &str) -> SanitizerLog {
             None => log.left_out = Some(log.left_out.unwrap_or(0).saturating_add(finding.count)),
         }
     }
+    states.end(&mut notes);
     let beyond = log.left_out.take().unwrap_or(0);
     let all = before.with(&log);
     (log.errors, log.warnings, log.leaked) = (all.errors, all.warnings, all.leaked);
@@ -173,33 +179,10 @@ pub(super) fn looks_like_log(text: &str) -> bool {
         return false;
     }
     records(text).any(|record| {
-        record.head == "COMPUTE-SANITIZER"
-            || record.head == "CUDA-MEMCHECK"
+        is_begin(record.head)
             || is_last_summary(record.head)
             || record.head.contains("ERROR SUMMARY: ")
             || record.is_known() && !record.details.is_empty()
-    })
-}
-
-/// Returns the reason why the tool did not work, if the log contains one.
-pub fn cause(text: &str) -> Option<Cause> {
-    const TEXTS: [(&str, Cause); 13] = [
-        ("timed-out", Cause::TimedOut),
-        ("timed out", Cause::TimedOut),
-        ("terminated before first instrumented API call", Cause::NoKernel),
-        ("No attachable process found", Cause::NoKernel),
-        ("Device not supported", Cause::UnsupportedDevice),
-        ("is not supported on this device", Cause::UnsupportedDevice),
-        ("does not support the current GPU", Cause::UnsupportedDevice),
-        ("driver version is insufficient", Cause::DriverMismatch),
-        ("driver is not compatible", Cause::DriverMismatch),
-        ("Unable to find injection library", Cause::NoFiles),
-        ("No space left on device", Cause::DiskFull),
-        ("Confidential computing", Cause::UnsupportedMode),
-        ("Internal Sanitizer Error", Cause::Unknown),
-    ];
-    records(text).find_map(|record| {
-        TEXTS.iter().find(|(text, _)| record.head.contains(text)).map(|(_, cause)| *cause)
     })
 }
 

@@ -23,7 +23,18 @@ pub(super) fn places(record: &Record<'_>) -> Vec<Place> {
 /// Returns the callers of the function with the access, outermost last.
 pub(super) fn frames(record: &Record<'_>) -> Vec<Place> {
     let frames = record.details.iter().filter_map(|line| line.strip_prefix("Device Frame:"));
-    frames.filter_map(|frame| place(unbracketed(frame.trim()))).collect()
+    frames.filter_map(|frame| place(without_offset(unbracketed(frame.trim())))).collect()
+}
+
+/// Removes the name and offset that old versions repeat: `f(int *) (f(int *) : 0x60)`.
+fn without_offset(text: &str) -> &str {
+    let repeated = text.strip_suffix(')').and_then(|text| text.rsplit_once(" : 0x"));
+    let Some((names, offset)) = repeated else { return text };
+    if !offset.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return text;
+    }
+    let mut splits = names.match_indices(" (").map(|(at, _)| names.split_at(at));
+    splits.find(|(name, rest)| rest[2..] == **name).map_or(text, |(name, _)| name)
 }
 
 /// Returns the place of `… at f(int *)+0xe0 in k.cu:9`, `… at 0x70 in /d/k.cu:9:f(int *)`, or `… at

@@ -7,6 +7,9 @@ const MAX_RECORDS: usize = 1_000_000;
 /// Maximum number of bytes that are read of a line.
 const MAX_LINE: usize = 8 << 10;
 
+/// Line about a program that ended abnormally. The tool prints its summary all the same.
+pub(super) const CRASHED: &str = "Error: process didn't terminate successfully";
+
 /// Beginnings of details in all versions. Logs that were copied from web pages have lost the
 /// indentation that marks details.
 const DETAILS: [&str; 21] = [
@@ -66,6 +69,12 @@ impl Record<'_> {
         self.is_race() || FINDINGS.iter().any(|begin| self.head.starts_with(begin))
     }
 
+    /// Returns whether the record is a finding. Unknown versions are recognised by details.
+    pub(super) fn is_finding(&self) -> bool {
+        let is_summary = self.head.contains(" SUMMARY: ");
+        !is_summary && !self.is_status() && (self.is_known() || !self.details.is_empty())
+    }
+
     fn is_race(&self) -> bool {
         self.head.contains("Race reported") || self.head.contains(" hazard detected at ")
     }
@@ -83,7 +92,9 @@ impl Record<'_> {
             "Using ",
             "Tracking kernel",
         ];
-        let is_failure = self.head.starts_with("Error: ");
+        // The tool counts the end of a program as an error only if it explains the end.
+        let is_counted = self.head.starts_with(CRASHED) && !self.details.is_empty();
+        let is_failure = self.head.starts_with("Error: ") && !is_counted;
         !self.is_race() && (is_failure || STATUS.iter().any(|status| self.head.starts_with(status)))
     }
 }

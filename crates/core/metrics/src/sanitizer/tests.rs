@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use warpgauge_model::Cause;
 
 use super::*;
 
@@ -274,7 +275,77 @@ fn clones_callers_and_namespaces() {
         pair("a::top(int *)", Some("k.cu:9 (called from k.cu:30)"))
     );
     assert_eq!(
+        of("=========     at 0x58 in f(void (*)(int))\n\
+            =========     Device Frame:f(void (*)(int)) (f(void (*)(int)) : 0x60)\n"),
+        pair("f(void (*)(int))", None)
+    );
+    assert_eq!(
         of("=========     at 0x150 in C:\\d\\k.cu:9:a::run(int *)\n"),
         pair("a::run(int *)", Some("k.cu:9"))
     );
+}
+
+const OUT_OF_BOUNDS: &str = "\
+========= Invalid __global__ write of size 4 bytes
+=========     at k(int *)+0x10 in a.cu:4
+=========     by thread (0,0,0) in block (0,0,0)
+=========     Address 0x7f0000000000 is out of bounds
+=========
+========= ERROR SUMMARY: 1 error
+";
+
+/// A shell script runs the tool several times, and one of its programs launches nothing.
+#[test]
+fn a_run_that_checked_nothing_hides_no_other_run() {
+    let start = "========= COMPUTE-SANITIZER\n";
+    let empty = format!(
+        "{start}========= Error: Target application terminated before first instrumented API call\n\
+         ========= Tracking kernels launched by child processes requires the --target-processes \
+         all option.\n"
+    );
+    let why = nothing(&format!("{empty}{empty}")).unwrap();
+    assert_eq!(why.code, "no_kernel");
+    assert!(why.reason.contains("first instrumented API call; Tracking kernels"), "{why:?}");
+    assert!(why.reason.ends_with("requires the --target-processes all option"), "{why:?}");
+    for text in [format!("{start}{OUT_OF_BOUNDS}{empty}"), format!("{empty}{start}{OUT_OF_BOUNDS}")]
+    {
+        assert_eq!(nothing(&text), None);
+        let log = parse_log(&text);
+        assert_eq!((checks(&log), log.errors), (vec![("out_of_bounds", 1)], Some(1)));
+        let about: Vec<&String> =
+            log.notes.iter().filter(|note| note.contains("checked nothing")).collect();
+        assert!(about.len() == 1 && about[0].contains("--target-processes all"), "{log:?}");
+    }
+    let stopped = format!("{start}{OUT_OF_BOUNDS}========= Internal Sanitizer Error\n");
+    assert_eq!(nothing(&stopped), None);
+    assert!(parse_log(&stopped).notes[0].contains("may be incomplete"));
+}
+
+#[test]
+fn a_program_that_failed_may_have_more_findings() {
+    let failed = |details: &str, errors: u64| {
+        parse_log(&format!(
+            "========= COMPUTE-SANITIZER\n\
+             ========= Error: process didn't terminate successfully\n{details}\
+             ========= Target application returned an error\n\
+             ========= ERROR SUMMARY: {errors} errors\n"
+        ))
+    };
+    let clean = failed("", 0);
+    assert_eq!((checks(&clean), clean.errors), (vec![], Some(0)));
+    assert_eq!(clean.notes.len(), 1, "{:?}", clean.notes);
+    assert!(clean.notes[0].starts_with("line 2: the program failed"), "{:?}", clean.notes);
+    let explained = "=========     The application may have hit an error on the host.\n";
+    let crashed = failed(explained, 1);
+    assert_eq!((checks(&crashed), crashed.errors), (vec![("other", 1)], Some(1)));
+    assert!(crashed.findings[0].message.ends_with("an error on the host."));
+    assert!(crashed.notes.len() == 1 && crashed.notes[0].contains("failed"), "{crashed:?}");
+}
+
+#[test]
+fn runs_of_the_old_tool_are_counted() {
+    let run = format!("========= CUDA-MEMCHECK\n{OUT_OF_BOUNDS}");
+    let log = parse_log(&run.repeat(2));
+    assert_eq!((checks(&log), log.errors), (vec![("out_of_bounds", 2)], Some(2)));
+    assert!(log.notes.len() == 1 && log.notes[0].contains("2 runs"), "{:?}", log.notes);
 }
