@@ -27,7 +27,7 @@ pub use format::{is_ncu_report, is_sqlite};
 pub use packed::unpacked;
 pub use text::decode;
 pub use verdict::{ImportedVerdict, OccupancyLimiter, TopStall};
-use warpgauge_model::Unavailable;
+use warpgauge_model::{Cause, Unavailable};
 
 /// Maximum size of a report, also unpacked, bytes.
 pub const MAX_REPORT_BYTES: usize = 256 << 20;
@@ -229,7 +229,14 @@ fn nothing(text: &str) -> ImportError {
     }
     let problems = log.problems.into_iter();
     let problem = problems.chain(nsys::parse_stats(text).unwrap_or_default().problems).next();
-    problem.map_or(ImportError::UnknownContent, ImportError::Nothing)
+    match problem {
+        Some(problem) => ImportError::Nothing(problem),
+        None if text.lines().any(|line| line.starts_with("==PROF== Connected to process")) => {
+            let why = "Nsight Compute connected to the program, but profiled no launch";
+            ImportError::Nothing(Cause::NoKernel.because(why))
+        }
+        None => ImportError::UnknownContent,
+    }
 }
 
 fn ncu_page(report: NcuReport, text: &str, selection: &Selection) -> Result<Imported, ImportError> {

@@ -345,3 +345,30 @@ fn files_that_are_cut_anywhere() {
     let endless = "=".repeat(3 << 20) + &"\"ID\",".repeat(1 << 20);
     assert!(import_bytes(endless.into_bytes(), "", &selection).is_err());
 }
+
+#[test]
+fn a_log_of_nsight_compute_without_launches_says_so() {
+    let connected = "==PROF== Connected to process 7 (/usr/bin/app)\n\
+                     ==PROF== Disconnected from process 7\n";
+    let told = |text: &str| import(text, &select(&[])).unwrap_err().to_string();
+    assert!(told(connected).starts_with("Nsight Compute connected to the program, but profiled"));
+    let children = told(&format!(
+        "{connected}==WARNING== No kernels were profiled.\n\
+         ==WARNING== Profiling kernels launched by child processes requires the \
+         --target-processes all option.\n"
+    ));
+    assert!(
+        children.contains(
+            "No kernels were profiled. Profiling kernels launched by child \
+                           processes requires the --target-processes all option ("
+        ),
+        "{children}"
+    );
+}
+
+#[test]
+fn a_page_whose_only_row_is_cut_off_is_not_called_empty() {
+    let error =
+        import("ID,Kernel Name,a__b.sum\n,,ns\n\"0\",\"k\",\"10", &select(&[])).unwrap_err();
+    assert!(error.to_string().contains("no complete row follows"), "{error}");
+}

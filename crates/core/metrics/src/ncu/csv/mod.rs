@@ -46,8 +46,11 @@ pub enum NcuCsvError {
          with `ncu --import FILE --csv --page raw --print-units base`"
     )]
     NoHeader,
-    /// There are no rows after the header.
-    #[error("the page contains no kernels: no rows follow the header in line {line}")]
+    /// There are no complete rows after the header.
+    #[error(
+        "the page contains no kernels: no complete row follows the header in line {line}; check \
+         that kernels were profiled, and that the file is not cut off"
+    )]
     NoKernels {
         /// Line of the header.
         line: usize,

@@ -64,6 +64,7 @@ const TEXTS: [(&str, Cause); 30] = [
 pub fn parse_log(text: &str) -> NcuLog {
     let mut log = NcuLog::default();
     let mut problems: Vec<(u8, Cause, Unavailable)> = Vec::new();
+    let mut hint = None;
     for line in text.lines().take(MAX_LINES) {
         let line = line.trim_start_matches('\u{feff}').trim_end();
         let Some((kind, message)) = tool_line(line) else { continue };
@@ -74,6 +75,9 @@ pub fn parse_log(text: &str) -> NcuLog {
         }
         if let Some(code) = after(message, "returned an error code (") {
             log.application_code = code.split(')').next().and_then(|code| code.parse().ok());
+        }
+        if message.contains("--target-processes all") {
+            hint.get_or_insert(message);
         }
         let known = TEXTS.iter().find(|(text, _)| message.contains(text)).map(|(_, cause)| *cause);
         let cause = match kind {
@@ -88,6 +92,12 @@ pub fn parse_log(text: &str) -> NcuLog {
             let rank = if kind == "ERROR" { rank(cause) } else { rank_of_warning(cause) };
             problems.push((rank, cause, cause.because(reason)));
         }
+    }
+    // The tool advises in a line of its own, which is a better remedy than a general one.
+    if let Some(hint) = hint
+        && let Some((.., problem)) = problems.iter_mut().find(|seen| seen.1 == Cause::NoKernel)
+    {
+        problem.reason = format!("{} {}", problem.reason, cut(hint.trim_end_matches('.')));
     }
     // Known root causes come before unknown errors and consequences, and those before warnings
     // that need not have stopped the tool.
