@@ -12,7 +12,7 @@ use crate::text::{Cell, Convention, Notes, Record};
 /// Labels of metrics by section, with NVIDIA's name of each unambiguous label. Some labels occur in
 /// several sections with different meanings. With `--print-metric-name name` the page contains the
 /// names themselves.
-const LABELS: [(&str, &str, &str); 42] = [
+const LABELS: [(&str, &str, &str); 43] = [
     (SOL, "Elapsed Cycles", "gpc__cycles_elapsed.max"),
     (SOL, "Duration", "gpu__time_duration.sum"),
     (SOL, "Memory Throughput", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"),
@@ -20,6 +20,8 @@ const LABELS: [(&str, &str, &str); 42] = [
     (SOL, "L1/TEX Cache Throughput", "l1tex__throughput.avg.pct_of_peak_sustained_active"),
     (SOL, "L2 Cache Throughput", "lts__throughput.avg.pct_of_peak_sustained_elapsed"),
     (SOL, "Compute (SM) Throughput", "sm__throughput.avg.pct_of_peak_sustained_elapsed"),
+    // Some versions print it with `--print-details all`.
+    (SOL, "Waves Per SM", "launch__waves_per_multiprocessor"),
     (SOL, "DRAM Frequency", "dram__cycles_elapsed.avg.per_second"),
     (COMPUTE, "Executed Ipc Active", "sm__inst_executed.avg.per_cycle_active"),
     (MEMORY, "Memory Throughput", "dram__bytes.sum.per_second"),
@@ -129,13 +131,34 @@ fn name<'r>(columns: &Columns<'_>, row: &'r Record<'_>) -> Cow<'r, str> {
     }
     // With `--print-details all` charts and tables use the same labels with other meanings.
     let item = field("Body Item Label");
-    let known =
-        LABELS.iter().find(|known| item.is_empty() && (known.0, known.1) == (section, label));
-    match known {
+    if !item.is_empty() {
+        let other = || Cow::Owned(format!("{section} / {item} / {label}"));
+        return of_item(item, label).unwrap_or_else(other);
+    }
+    match LABELS.iter().find(|known| (known.0, known.1) == (section, label)) {
         Some((_, _, name)) => Cow::Borrowed(name),
         // No metric name has a slash with spaces, so labels and names stay distinct.
-        None if item.is_empty() => Cow::Owned(format!("{section} / {label}")),
-        None => Cow::Owned(format!("{section} / {item} / {label}")),
+        None => Cow::Owned(format!("{section} / {label}")),
+    }
+}
+
+/// Returns NVIDIA's name of a metric in one of the tables that `--print-details` prints.
+fn of_item(item: &str, label: &str) -> Option<Cow<'static, str>> {
+    match (item, label) {
+        ("GPU Throughput", "Compute (SM) [%]") => {
+            Some("sm__throughput.avg.pct_of_peak_sustained_elapsed".into())
+        }
+        ("GPU Throughput", "Memory [%]") => {
+            Some("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed".into())
+        }
+        // The labels are the names of the reasons in other letters.
+        ("Warp State (All Cycles)", _) => {
+            let reason = label.strip_prefix("Stall ").unwrap_or(label);
+            let reason = reason.to_lowercase().replace(' ', "_");
+            let name = format!("smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio");
+            Some(name.into())
+        }
+        _ => None,
     }
 }
 

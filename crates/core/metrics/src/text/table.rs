@@ -33,6 +33,12 @@ impl TableColumns {
         self.0.len()
     }
 
+    /// Returns whether a line ends before the last column does, whose cells are aligned at its end.
+    pub(crate) fn are_cut(&self, line: &str) -> bool {
+        let end = self.0.last().map_or(0, |(_, end)| *end);
+        line.trim_end().chars().count() < end
+    }
+
     /// Returns the cells of a line. A cell may extend beyond its column into empty space. The last
     /// one contains the rest of the line.
     pub(crate) fn cells<'a>(&self, line: &'a str) -> Vec<&'a str> {

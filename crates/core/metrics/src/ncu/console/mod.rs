@@ -11,7 +11,7 @@ use super::details;
 use crate::text::{Notes, Record, TableColumns};
 
 /// Columns of the details page into which the text is converted.
-const HEADER: [&str; 17] = [
+const HEADER: [&str; 18] = [
     "ID",
     "Process ID",
     "Process Name",
@@ -23,6 +23,7 @@ const HEADER: [&str; 17] = [
     "Device",
     "CC",
     "Section Name",
+    "Body Item Label",
     "Metric Name",
     "Metric Unit",
     "Metric Value",
@@ -56,7 +57,11 @@ pub fn looks_like_console(text: &str) -> bool {
 /// See [`NcuCsvError`].
 pub fn parse_console(text: &str) -> Result<NcuReport, NcuCsvError> {
     let mut reader = Reader::default();
-    for (index, line) in text.lines().enumerate() {
+    let mut lines = text.lines().enumerate().peekable();
+    while let Some((index, line)) = lines.next() {
+        // Files of some shells begin with a byte order mark, which is no part of a name.
+        let line = line.trim_start_matches('\u{feff}');
+        reader.last = lines.peek().is_none();
         reader.line(index + 1, line)?;
     }
     reader.end_rule();
@@ -65,6 +70,10 @@ pub fn parse_console(text: &str) -> Result<NcuReport, NcuCsvError> {
     let mut notes = Notes::default();
     if let Some(line) = reader.open.as_ref().map(|(line, _)| *line) {
         notes.add(format!("line {line}"), "the table that begins here is cut off".to_owned());
+    }
+    if let Some(line) = reader.cut {
+        let why = "the row is cut off at the end of the file; it has no value";
+        notes.add(format!("line {line}"), why.to_owned());
     }
     if let Some((line, text)) = reader.excerpt() {
         notes.add(format!("line {line}"), text);
@@ -107,6 +116,12 @@ struct Reader<'a> {
     launches: usize,
     process: (Cow<'a, str>, Cow<'a, str>),
     section: &'a str,
+    /// Name of the table in the section, which `--print-details` prints.
+    item: &'a str,
+    /// Whether the current line is the last of the text.
+    last: bool,
+    /// Line of the last row, if it is cut off. Its number may have lost digits.
+    cut: Option<usize>,
     /// First line and columns of the table that is being parsed.
     open: Option<(usize, TableColumns)>,
     /// Whether the table that is being parsed contains something other than metrics.
@@ -139,11 +154,19 @@ impl<'a> Reader<'a> {
         } else if let Some(section) = text.strip_prefix("Section: ") {
             self.end_rule();
             self.open = None;
-            self.section = section.trim();
+            (self.section, self.item) = (section.trim(), "");
+        } else if let Some(item) = text.strip_prefix("Table Name : ") {
+            self.end_rule();
+            self.open = None;
+            self.item = item.trim();
         } else if let Some(columns) = TableColumns::of(line) {
             self.end_rule();
             self.dashes(number, line, columns);
         } else if let Some((_, columns)) = &self.open {
+            if self.last && columns.are_cut(line) && !text.is_empty() && !self.other {
+                self.cut = Some(number);
+                return Ok(());
+            }
             let cells = columns.cells(line);
             self.row(number, cells)?;
         } else {
@@ -195,7 +218,7 @@ impl<'a> Reader<'a> {
         ];
         let rest = rest.into_iter().map(Cow::Borrowed);
         self.launch = Some([id, process, name].into_iter().chain(rest).collect());
-        self.section = "";
+        (self.section, self.item) = ("", "");
     }
 
     /// Processes a line of dashes, which begins a table, separates its head from its rows, or ends
@@ -234,15 +257,15 @@ impl<'a> Reader<'a> {
         if self.other || name.is_empty() {
             return Ok(());
         }
-        let section = self.section;
+        let (section, item) = (self.section, self.item);
         self.waiting = None;
-        if section.is_empty() {
+        if section.is_empty() && item.is_empty() {
             self.homeless.get_or_insert(line);
         }
-        self.put(line, [section, name, unit, value, "", "", ""].map(Cow::Borrowed))
+        self.put(line, [section, item, name, unit, value, "", "", ""].map(Cow::Borrowed))
     }
 
-    fn put(&mut self, line: usize, cells: [Cow<'a, str>; 7]) -> Result<(), NcuCsvError> {
+    fn put(&mut self, line: usize, cells: [Cow<'a, str>; 8]) -> Result<(), NcuCsvError> {
         let Some(launch) = &self.launch else { return Ok(()) };
         debug_assert_eq!(launch.len(), SECTION);
         if self.rows.len() * HEADER.len() > MAX_CELLS {
@@ -280,7 +303,8 @@ impl<'a> Reader<'a> {
         let [section, name, kind] = [self.section, self.section, kind].map(Cow::Borrowed);
         let none = || Cow::Borrowed("");
         // The limit on the number of rows includes rules, and rules beyond it are left out.
-        let _ = self.put(line, [section, none(), none(), none(), name, kind, Cow::Owned(text)]);
+        let _ =
+            self.put(line, [section, none(), none(), none(), none(), name, kind, Cow::Owned(text)]);
     }
 }
 

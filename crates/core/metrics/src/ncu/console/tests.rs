@@ -152,3 +152,78 @@ fn every_rule_of_a_section_is_kept() {
     assert_eq!(rules, [("WRN", "first"), ("OPT", "Est. Speedup: 5% second"), ("INF", "third")]);
     assert_eq!(report.notes, [""; 0]);
 }
+
+/// Numbers are aligned at the end of their column, so that a cut shows.
+#[test]
+fn a_number_that_is_cut_off_has_no_value() {
+    let duration = "gpu__time_duration.sum";
+    let cut = |at: &str| {
+        let text = NEW.split_once(at).unwrap().0;
+        parse_console(&format!("{text}{at}")).unwrap()
+    };
+    let whole = cut("606.56");
+    assert!(whole.kernels[0].values.contains_key(duration), "{:?}", whole.notes);
+    let open = "us       606.56\n    DRAM Throughput                   %        ";
+    for end in ["86.3", "86.", "86", "8"] {
+        let report = cut(&format!("{open}{end}"));
+        assert_eq!(report.kernels[0].values.len(), 1, "{end}");
+        assert!(
+            report.notes.contains(
+                &"line 11: the row is cut off at the end of the file; it has no value".to_owned()
+            ),
+            "{:?}",
+            report.notes
+        );
+    }
+    assert_eq!(cut(&format!("{open}86.36")).kernels[0].values.len(), 2);
+    for end in ["606.56\n\n", "606.56\n    Section: Occupancy"] {
+        let text = format!("{}{end}", NEW.split_once("606.56").unwrap().0);
+        let notes = parse_console(&text).unwrap().notes;
+        assert!(!notes.iter().any(|note| note.contains("the row")), "no row is cut: {notes:?}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_name() {
+    let text = NEW.split_once("[12] app@127.0.0.1\n").unwrap().1.trim_start();
+    let report = parse_console(&format!("\u{feff}{text}")).unwrap();
+    assert_eq!(report.kernels[0].name, "axpy(int, float *)");
+}
+
+#[test]
+fn tables_of_print_details() {
+    let text = "\
+    k (1, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 10.0
+
+      Table Name : GPU Throughput
+      ---------------- ----------- ------------
+      Metric Name      Metric Unit Metric Value
+      ---------------- ----------- ------------
+      Memory [%]                 %         4.37
+      Compute (SM) [%]           %        10.09
+      ---------------- ----------- ------------
+
+      Table Name : Warp State (All Cycles)
+      Table Description : Cycles of each reason.
+      --------------------- ----------- ------------
+      Metric Name           Metric Unit Metric Value
+      --------------------- ----------- ------------
+      Stall Long Scoreboard        inst        10.24
+      Selected                     inst            1
+      --------------------- ----------- ------------
+    Section: GPU Speed Of Light Throughput
+    ------------ - -----
+    Waves Per SM   73.14
+    ------------ - -----
+";
+    let report = parse_console(text).unwrap();
+    assert_eq!(report.notes, [""; 0]);
+    let values = &report.kernels[0].values;
+    assert_eq!(values["sm__throughput.avg.pct_of_peak_sustained_elapsed"], 10.09);
+    assert_eq!(values["gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"], 4.37);
+    let stalled = |reason: &str| {
+        values[&format!("smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio")]
+    };
+    assert_eq!((stalled("long_scoreboard"), stalled("selected")), (10.24, 1.0));
+    assert_eq!(values["launch__waves_per_multiprocessor"], 73.14);
+}
