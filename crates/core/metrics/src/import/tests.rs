@@ -372,3 +372,34 @@ fn a_page_whose_only_row_is_cut_off_is_not_called_empty() {
         import("ID,Kernel Name,a__b.sum\n,,ns\n\"0\",\"k\",\"10", &select(&[])).unwrap_err();
     assert!(error.to_string().contains("no complete row follows"), "{error}");
 }
+
+#[test]
+fn findings_of_one_launch_are_not_those_of_several() {
+    let rule = |cycles: u32, why: &str| {
+        format!(
+            "    OPT   Est. Speedup: 5%\n          On average, each warp of this workload spends \
+             {cycles} cycles being stalled waiting for {why}.\n"
+        )
+    };
+    let line = format!("    ----- {}\n", "-".repeat(40));
+    let launch = format!(
+        "  k (1, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 9.0
+    Section: Occupancy
+    ------------------ - -----
+    Achieved Occupancy % 61.25
+    ------------------ - -----
+
+{}{line}{}
+",
+        rule(25, "LG"),
+        rule(9, "a barrier")
+    );
+    for launches in [1, 2] {
+        let Imported::Ncu { rules, .. } = of(&launch.repeat(launches as usize)) else { panic!() };
+        let ends: Vec<(&str, u32)> = rules
+            .iter()
+            .map(|rule| (rule.rule.description.rsplit_once(" for ").unwrap().1, rule.launches))
+            .collect();
+        assert_eq!(ends, [("LG.", launches), ("a barrier.", launches)]);
+    }
+}

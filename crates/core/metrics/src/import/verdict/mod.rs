@@ -1,7 +1,7 @@
 //! Finds what limits the kernels of a report: bound, roofline, stalls, occupancy and advice. The
 //! main type is [`ImportedVerdict`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -198,20 +198,26 @@ fn device(kernel: &NcuKernel) -> DeviceInfo {
     }
 }
 
+/// Section, name and kind of a rule, and its words without numbers.
+type RuleKey<'a> = (&'a str, &'a str, &'a str, String);
+
 /// Returns the findings of the tool's rules. Each occurs once, with the number of launches that
 /// have it.
 pub(super) fn rules(kernels: &[NcuKernel]) -> Vec<KernelRule> {
-    let mut places: BTreeMap<(&str, &str, &str, &str, String), usize> = BTreeMap::new();
+    let mut places: BTreeMap<(&str, RuleKey<'_>, u32), usize> = BTreeMap::new();
     let mut rules: Vec<KernelRule> = Vec::new();
     for kernel in kernels {
+        // One launch may have several findings that differ in their ends and numbers only. These
+        // are no findings of several launches.
+        let mut seen: BTreeMap<RuleKey<'_>, BTreeSet<&str>> = BTreeMap::new();
         for rule in &kernel.rules {
-            let key = (
-                kernel.name.as_str(),
-                rule.section.as_str(),
-                rule.name.as_str(),
-                rule.kind.as_str(),
-                words(rule),
-            );
+            let key: RuleKey<'_> = (&rule.section, &rule.name, &rule.kind, words(rule));
+            let texts = seen.entry(key.clone()).or_default();
+            let nth = texts.len() as u32;
+            if !texts.insert(&rule.description) {
+                continue;
+            }
+            let key = (kernel.name.as_str(), key, nth);
             match places.get(&key) {
                 Some(&place) => rules[place].launches += 1,
                 None if rules.len() < MAX_RULES => {
