@@ -81,7 +81,7 @@ impl Record<'_> {
 
     /// Returns whether the record is about the tool's own progress, and not a finding.
     pub(super) fn is_status(&self) -> bool {
-        const STATUS: [&str; 9] = [
+        const STATUS: [&str; 10] = [
             "COMPUTE-SANITIZER",
             "CUDA-MEMCHECK",
             "Target application returned an error",
@@ -91,6 +91,7 @@ impl Record<'_> {
             "Warning:",
             "Using ",
             "Tracking kernel",
+            "Default timeout can be adjusted",
         ];
         // The tool counts the end of a program as an error only if it explains the end.
         let is_counted = self.head.starts_with(CRASHED) && !self.details.is_empty();

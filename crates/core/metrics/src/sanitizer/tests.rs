@@ -300,6 +300,7 @@ fn a_run_that_checked_nothing_hides_no_other_run() {
     let start = "========= COMPUTE-SANITIZER\n";
     let empty = format!(
         "{start}========= Error: Target application terminated before first instrumented API call\n\
+         ========= Default timeout can be adjusted with --launch-timeout\n\
          ========= Tracking kernels launched by child processes requires the --target-processes \
          all option.\n"
     );
@@ -314,6 +315,7 @@ fn a_run_that_checked_nothing_hides_no_other_run() {
         assert_eq!((checks(&log), log.errors), (vec![("out_of_bounds", 1)], Some(1)));
         let about: Vec<&String> =
             log.notes.iter().filter(|note| note.contains("checked nothing")).collect();
+        assert_eq!(log.notes.len(), 3, "the timeout is no finding: {:?}", log.notes);
         assert!(about.len() == 1 && about[0].contains("--target-processes all"), "{log:?}");
     }
     let stopped = format!("{start}{OUT_OF_BOUNDS}========= Internal Sanitizer Error\n");
