@@ -158,6 +158,7 @@ const CRATES: [(&str, &str, &[&str]); 35] = [
         ],
     ),
     ("server", "book", &["page", "svg"]),
+    ("server", "watch", &["code", "contract", "document", "report", "sandbox"]),
     (
         "server",
         "api",
@@ -183,7 +184,6 @@ const CRATES: [(&str, &str, &[&str]); 35] = [
         ],
     ),
     ("server", "client", &["contract", "document", "gate", "job-views", "model", "report"]),
-    ("server", "watch", &["code", "contract", "document", "report", "sandbox"]),
     ("", "emulator", &[]),
 ];
 

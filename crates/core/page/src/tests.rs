@@ -70,7 +70,8 @@ impl Parsed {
         for (name, attributes) in &self.elements {
             assert!(!["script", "img", "iframe", "object"].contains(&&**name), "<{name}>");
             let action = attributes.iter().find(|(attribute, _)| attribute == "action");
-            let sent_here = action.is_some_and(|(_, action)| action.starts_with("./"));
+            let sent_here = action
+                .is_some_and(|(_, action)| action.starts_with("./") || action.starts_with("../"));
             assert!(name != "form" || sent_here, "a form is for this server only: {action:?}");
             for (attribute, value) in attributes {
                 assert!(attribute != "style" && !attribute.starts_with("on"), "{name} {attribute}");
