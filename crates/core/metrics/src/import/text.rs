@@ -9,7 +9,7 @@ const MAX_LINES: usize = 20_000;
 const MAX_PREFIXES: usize = 4;
 
 /// Marks at the beginning of the tools' lines.
-const MARKS: [&str; 9] = [
+const MARKS: [&str; 11] = [
     "==PROF== ",
     "==ERROR== ",
     "==WARNING== ",
@@ -18,6 +18,9 @@ const MARKS: [&str; 9] = [
     "Processing [",
     "Time (%),",
     "Time (%)  ",
+    // Versions before 2022 write no space.
+    "Time(%),",
+    "Time(%)  ",
     "Section: ",
 ];
 
