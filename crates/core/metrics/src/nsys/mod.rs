@@ -11,6 +11,7 @@ mod columns;
 mod console;
 mod export;
 mod json;
+mod locale;
 mod messages;
 mod report;
 mod reports;

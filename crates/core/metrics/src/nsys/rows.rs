@@ -7,9 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::columns::{Column, Quantity};
+use super::locale;
 use super::report::NsysError;
 use super::trace::SharedName;
-use crate::text::Record;
+use crate::text::{Convention, Record};
 
 /// Row of a summary: all kernels, copies or calls with the same name.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -133,6 +134,8 @@ pub struct NsysLaunch {
 pub(super) struct Fields<'a> {
     pub(super) columns: &'a [Column],
     pub(super) record: &'a Record<'a>,
+    /// Decimal separator of the numbers.
+    pub(super) decimal: Convention,
 }
 
 impl Fields<'_> {
@@ -177,9 +180,11 @@ impl Fields<'_> {
             return Ok(None);
         }
         let nothing = !cell.contains(|c: char| ('1'..='9').contains(&c));
-        let number = match ungrouped(cell).parse::<f64>().map(|number| number * scale) {
+        let whole = locale::is_whole(&self.columns[index]);
+        let number = locale::number(cell, whole, self.decimal).map(|number| number * scale);
+        let number = match number {
             // A nonzero number that underflows must not become zero.
-            Ok(number) if number.is_finite() && (number != 0.0 || nothing) => number,
+            Some(number) if number.is_finite() && (number != 0.0 || nothing) => number,
             _ => return Err(self.bad(name, cell)),
         };
         // Activities may start before the trace's time origin.
@@ -206,7 +211,7 @@ impl Fields<'_> {
 
     fn whole<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, NsysError> {
         let Some(cell) = self.text(name) else { return Ok(None) };
-        ungrouped(cell).parse().map(Some).map_err(|_| self.bad(name, cell))
+        locale::count(cell, self.decimal).map(Some).ok_or_else(|| self.bad(name, cell))
     }
 
     /// Returns a row of a summary. `name` and `count` are the columns that contain the name and the
@@ -265,23 +270,6 @@ impl Fields<'_> {
             queue_time: self.time("qavg")?,
             kernel_time: self.time("kavg")?,
         })
-    }
-}
-
-/// Removes the commas that group the digits of `3,512,190.5`. Other text is not changed.
-pub(super) fn ungrouped(cell: &str) -> Cow<'_, str> {
-    if !cell.contains(',') {
-        return Cow::Borrowed(cell);
-    }
-    let (whole, rest) = cell.find('.').map_or((cell, ""), |at| cell.split_at(at));
-    let mut groups = whole.trim_start_matches('-').split(',');
-    let digits = |group: &str| group.bytes().all(|b| b.is_ascii_digit());
-    let first = groups.next().is_some_and(|group| (1..=3).contains(&group.len()) && digits(group));
-    let mut others = groups.peekable();
-    let grouped = first && others.peek().is_some();
-    match grouped && others.all(|group| group.len() == 3 && digits(group)) && !rest.contains(',') {
-        true => Cow::Owned(whole.replace(',', "") + rest),
-        false => Cow::Borrowed(cell),
     }
 }
 

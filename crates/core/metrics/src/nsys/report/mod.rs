@@ -1,5 +1,7 @@
 //! Parses the tables of `nsys stats` in a text. The main type is [`NsysReport`].
 
+mod error;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -7,12 +9,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::columns::{self, Column, Quantity, Table, header};
+use super::locale::{self, Locale};
 use super::reports::{self, Known};
-use super::rows::{Fields, NsysEvent, NsysLaunch, NsysRow, ungrouped};
+use super::rows::{Fields, NsysEvent, NsysLaunch, NsysRow};
 use super::timeline::Timeline;
 use super::trace::Trace;
 use super::{console, json, messages};
-use crate::text::{Notes, Record, Records, TableColumns, TooLong};
+use crate::text::{Convention, Notes, Record, Records, TableColumns};
+pub use error::NsysError;
 use warpgauge_model::Unavailable;
 
 /// Maximum number of rows of all tables.
@@ -58,80 +62,6 @@ pub struct NsysReport {
     pub traces: usize,
 }
 
-/// Reasons why a text cannot be imported.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum NsysError {
-    /// The text contains neither a table nor a message that explains why there is none.
-    #[error(
-        "this is not output of `nsys stats`: no line contains the columns of one of its reports; \
-         export with `nsys stats --format csv --force-export=true FILE`"
-    )]
-    NoTable,
-    /// The text contains only tables that are not supported.
-    #[error(
-        "line {line}: this table is about {what}, and not about activities of a GPU; export with \
-         `nsys stats --format csv --report cuda_gpu_kern_sum --report cuda_gpu_trace FILE`"
-    )]
-    OtherTable {
-        /// Line of the table's header.
-        line: usize,
-        /// Content of the table.
-        what: String,
-    },
-    /// The sizes in a table have no unit.
-    #[error(
-        "line {line}: this is a table of gpumemsizesum without units, as Nsight Systems 2020.4 \
-         writes it; export it with a newer version: `nsys stats --format csv --report \
-         cuda_gpu_mem_size_sum FILE`"
-    )]
-    NoSizeUnit {
-        /// Line of the table's header.
-        line: usize,
-    },
-    /// A column occurs twice.
-    #[error("line {line}: the column `{column}` occurs twice")]
-    ColumnTwice {
-        /// Line of the header.
-        line: usize,
-        column: String,
-    },
-    /// The unit of a column belongs to another quantity.
-    #[error("line {line}, {column}: the header's unit is not that of a {what}; export again")]
-    WrongUnit {
-        line: usize,
-        column: String,
-        /// Quantity of the column.
-        what: &'static str,
-    },
-    /// A number is impossible for its quantity.
-    #[error("line {line}, {column}: `{cell}` cannot be a {what}; export again")]
-    Impossible {
-        line: usize,
-        column: String,
-        cell: String,
-        /// Quantity of the column.
-        what: &'static str,
-    },
-    /// A cell is not a number.
-    #[error("line {line}, {column}: `{cell}` is not a number")]
-    BadNumber { line: usize, column: String, cell: String },
-    /// A column of numbers has no unit.
-    #[error("line {line}, {column}: the header contains no known unit")]
-    NoUnit { line: usize, column: String },
-    /// There are too many rows.
-    #[error("line {line}: more than {MAX_ROWS} rows; leave out the report `cuda_gpu_trace`")]
-    TooManyRows { line: usize },
-    /// A field exceeds the limit.
-    #[error("line {line}: a field is longer than 64 KiB")]
-    FieldTooLong { line: usize },
-}
-
-impl From<TooLong<'_>> for NsysError {
-    fn from(too_long: TooLong<'_>) -> Self {
-        NsysError::FieldTooLong { line: too_long.line }
-    }
-}
-
 /// Parses the tables of a text, and the messages between them.
 ///
 /// # Errors
@@ -150,19 +80,28 @@ pub fn parse_stats_of(text: &str, file: &str) -> Result<NsysReport, NsysError> {
 }
 
 fn parse(text: &str, known: Option<Known>) -> Result<NsysReport, NsysError> {
-    let reader = read(text, Reader { known: known.clone(), ..Reader::default() })?;
-    if !reader.trace.is_unsorted() {
-        return reader.end();
+    let reader = |decimal: Convention, trace: Trace| {
+        let (known, locale) = (known.clone(), Locale::of(decimal));
+        read(text, Reader { known, locale, trace, ..Reader::default() })
+    };
+    let mut first = reader(Convention::Dot, Trace::default())?;
+    if first.locale.is_other() {
+        drop(first);
+        first = reader(Convention::Comma, Trace::default())?;
+    }
+    if !first.trace.is_unsorted() {
+        return first.end();
     }
     // Nearly all traces are sorted. For other traces, the text is parsed again, and the times of
     // all activities are kept, which takes more memory.
-    drop(reader);
-    read(text, Reader { known, trace: Trace::unsorted(), ..Reader::default() })?.end()
+    let decimal = first.locale.decimal;
+    drop(first);
+    reader(decimal, Trace::unsorted())?.end()
 }
 
 fn read(text: &str, mut reader: Reader) -> Result<Reader, NsysError> {
     let mut records = Records::new(text);
-    while let Some(record) = records.next() {
+    while let Some(record) = records.next().filter(|_| !reader.locale.is_other()) {
         let record = match record {
             Ok(record) => record,
             // Output of programs may have very long lines.
@@ -275,6 +214,7 @@ struct Reader {
     /// Number of headers of each kind, and the line of the first header of this kind.
     headers: BTreeMap<Table, (usize, usize)>,
     rows: usize,
+    locale: Locale,
     /// Number of rows that belong to traces.
     traced: usize,
     /// Columns of the table that is being parsed, if they have a fixed width, as in console output.
@@ -405,8 +345,7 @@ impl Reader {
             }
             return Ok(());
         }
-        let number = |field: &str| ungrouped(field.trim()).parse::<f64>().is_ok();
-        let begins = record.fields.first().is_some_and(|field| number(field));
+        let begins = record.fields.first().is_some_and(|field| locale::is_number(field));
         let looks = record.broken && record.text.contains(',')
             || record.fields.len() > 1 && (begins || record.fields.len() > 3);
         let mut left_out = |why: &str| {
@@ -428,6 +367,9 @@ impl Reader {
             }
             return Ok(());
         }
+        if !self.locale.see(&open.columns, record)? {
+            return Ok(());
+        }
         if std::mem::take(&mut open.empty) {
             let text =
                 format!("rows after an empty line are assigned to the table of line {}", open.line);
@@ -438,7 +380,7 @@ impl Reader {
             return Err(NsysError::TooManyRows { line });
         }
         self.traced += usize::from(open.table == Table::Trace);
-        let fields = Fields { columns: &open.columns, record };
+        let fields = Fields { columns: &open.columns, record, decimal: self.locale.decimal };
         let named = self.known == Some(Known::Cuda);
         if open.table == Table::Trace {
             self.trace.add(&fields.event()?);
@@ -449,6 +391,7 @@ impl Reader {
     }
 
     fn end(mut self) -> Result<NsysReport, NsysError> {
+        self.locale.check()?;
         let mut report = self.report;
         let devices = self.trace.devices();
         report.timelines = self.trace.timelines();

@@ -90,6 +90,11 @@ impl Shown {
         self.dot.is_some() || self.comma.is_some()
     }
 
+    /// Returns whether cells have shown a decimal comma, and none a decimal point.
+    pub(crate) fn only_comma(&self) -> bool {
+        self.comma.is_some() && self.dot.is_none()
+    }
+
     /// Returns whether cells contradict each other.
     pub(crate) fn contradicts(&self) -> bool {
         self.dot.is_some() && self.comma.is_some()
@@ -157,6 +162,18 @@ struct Digits<'a> {
 /// apostrophes.
 fn groups(c: char) -> bool {
     matches!(c, ' ' | '\u{a0}' | '\u{202f}' | '\u{2009}' | '\'' | '\u{2019}')
+}
+
+/// Returns whether the digits are grouped as in some locale: by three, by four as in Chinese, or by
+/// two before the last three as in India.
+fn well_grouped(groups: &[&str]) -> bool {
+    let [first, middle @ .., last] = groups else { return true };
+    let by = |size: usize, end: usize| {
+        (1..=size).contains(&first.len())
+            && middle.iter().all(|group| group.len() == size)
+            && last.len() == end
+    };
+    by(3, 3) || by(4, 4) || by(2, 3)
 }
 
 impl<'a> Digits<'a> {
@@ -231,13 +248,7 @@ impl<'a> Digits<'a> {
         }
         let (whole, fraction) = self.mantissa.split_once(decimal).unwrap_or((self.mantissa, ""));
         let grouped: Vec<&str> = whole.split(|c| c == group || groups(c)).collect();
-        let well_grouped = match grouped.split_first() {
-            None | Some((_, [])) => true,
-            Some((first, rest)) => {
-                (1..=3).contains(&first.len()) && rest.iter().all(|group| group.len() == 3)
-            }
-        };
-        if !well_grouped || !fraction.chars().all(|c| c.is_ascii_digit()) {
+        if !well_grouped(&grouped) || !fraction.chars().all(|c| c.is_ascii_digit()) {
             return Value::Text;
         }
         let exponent = if self.exponent.is_empty() { "0" } else { self.exponent };

@@ -70,12 +70,28 @@ fn what_is_too_small_for_a_number_is_no_zero() {
 }
 
 #[test]
+fn digits_are_grouped_as_in_all_locales() {
+    for (cell, number) in [
+        ("12,34,567", 1_234_567.0),
+        ("59,93,702.5", 5_993_702.5),
+        ("599,3702.5", 5_993_702.5),
+        ("1,5993,3702", 159_933_702.0),
+        ("5\u{2019}993\u{2019}702.5", 5_993_702.5),
+    ] {
+        assert_eq!(value(cell, Convention::Dot), Value::Number(number), "{cell}");
+    }
+    for cell in ["123,45,678", "1,2345,678", "1,23,45.0", "12345,6789.0", ",123.0"] {
+        assert_eq!(value(cell, Convention::Dot), Value::Text, "{cell}");
+    }
+}
+
+#[test]
 fn what_is_no_number_is_never_one() {
     for cell in ["", "n/a", "(!) n/a", "nan", "-nan", "inf", "-inf", "no data", "N/A"] {
         assert!(matches!(value(cell, Convention::Dot), Value::Missing(_)), "{cell}");
     }
     for cell in
-        ["all", "PolicySpread", "1.2.3", "12,34,567", "1e", "e5", ".", "1-2", "0x10", "1,23.4.5"]
+        ["all", "PolicySpread", "1.2.3", "12,34,56", "1e", "e5", ".", "1-2", "0x10", "1,23.4.5"]
     {
         assert_eq!(value(cell, Convention::Dot), Value::Text, "{cell}");
     }
