@@ -24,6 +24,13 @@ const TEXTS: [(&str, Cause); 18] = [
     ("Unable to load", Cause::NoProfilerLibrary),
 ];
 
+/// Data that the tool lacks if the program did not use the GPU, or if CUDA was not traced.
+const CUDA_DATA: [&str; 3] = ["CUDA kernel data", "CUDA trace data", "GPU memory data"];
+
+/// Advice if a report has no data of CUDA.
+const TRACE: &str = "the program launched no kernels, or CUDA was not traced; trace a program that \
+                     launches kernels with `nsys profile --trace=cuda --stats=true PROGRAM`";
+
 /// Beginning of the message about a report that is too new. It has no prefix such as `ERROR:`.
 const NEWER: &str = "This report was exported in Nsight Systems version";
 
@@ -62,7 +69,16 @@ pub(super) fn problem(line: &str) -> Option<(Cause, Unavailable)> {
         (None, None) => return None,
     };
     let text: String = line.chars().take(400).collect();
-    Some((cause, cause.because(format!("Nsight Systems: {text}"))))
+    // To run the same report again does not help, because the report has no such data.
+    let untraced = skipped.is_some() && CUDA_DATA.iter().any(|data| line.contains(data));
+    let help = if untraced { format!(" ({TRACE})") } else { String::new() };
+    Some((cause, cause.because(format!("Nsight Systems: {text}{help}"))))
+}
+
+/// Returns the problem of a report that the tool made, and that has no rows.
+pub(super) fn nothing(report: &str) -> Unavailable {
+    let report: String = report.chars().take(40).collect();
+    Cause::NoData.because(format!("Nsight Systems: `{report}` ran and found nothing ({TRACE})"))
 }
 
 /// Returns the reason why the tool did not work, if its output contains one: the first error, or

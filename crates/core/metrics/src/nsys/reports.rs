@@ -74,6 +74,12 @@ pub(super) fn processing(line: &str) -> Option<&str> {
     Some(file.strip_suffix(".py").unwrap_or(file))
 }
 
+/// Returns the name of the report that a line of `nsys profile --stats=true` announces:
+/// `[4/8] Executing 'cuda_gpu_kern_sum' stats report`. Its table follows, unless it is empty.
+pub(super) fn executing(line: &str) -> Option<&str> {
+    line.contains("] Executing '").then(|| processing(line))?
+}
+
 /// Returns the content of a report of this name; arguments may follow the name.
 pub(super) fn report(name: &str) -> Known {
     let name = name.split(':').next().unwrap_or(name);

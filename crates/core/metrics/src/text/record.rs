@@ -47,6 +47,8 @@ pub(crate) struct Records<'a> {
     rest: &'a str,
     line: usize,
     separator: char,
+    /// Text from the last record on.
+    last: &'a str,
 }
 
 /// Possible separators of fields. Spreadsheets in locales with decimal commas write semicolons.
@@ -54,12 +56,12 @@ const SEPARATORS: [char; 3] = [',', ';', '\t'];
 
 impl<'a> Records<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        Self { rest: text, line: 0, separator: ',' }
+        Self { rest: text, line: 0, separator: ',', last: "" }
     }
 
     /// Returns the records of the rest of a text, whose first line has this number.
     pub(crate) fn from_line(rest: &'a str, line: usize) -> Self {
-        Self { rest, line: line.saturating_sub(1), separator: ',' }
+        Self { rest, line: line.saturating_sub(1), separator: ',', last: "" }
     }
 
     /// Returns whether a text contains a record that `header` recognises as a header.
@@ -117,6 +119,31 @@ impl<'a> Records<'a> {
         None
     }
 
+    /// Parses the last record again, together with the lines that close its quote. Returns `None`
+    /// if the result does not have this number of fields. A caller must know that the record is a
+    /// row, because output of programs may have an open quote.
+    pub(crate) fn continued(&mut self, record: &Record<'a>, count: usize) -> Option<Record<'a>> {
+        let (mut end, mut open) = (0, false);
+        for lines in 1..=MAX_LINES {
+            let rest = &self.last[end..];
+            let line = &rest[..rest.find('\n').map_or(rest.len(), |at| at + 1)];
+            end += line.len();
+            open ^= line.bytes().filter(|byte| *byte == b'"').count() % 2 == 1;
+            if line.is_empty() || end > MAX_FIELD || !open && lines == 1 {
+                return None;
+            }
+            if open {
+                continue;
+            }
+            let text = self.last[..end].trim_end_matches(['\n', '\r']);
+            let fields = fields(text, self.separator).filter(|fields| fields.len() == count)?;
+            self.rest = &self.last[end..];
+            self.line = record.line + lines - 1;
+            return Some(Record { text, fields, broken: false, ..*record });
+        }
+        None
+    }
+
     /// Returns the numbers of bytes and of lines of the record that begins here. Only a record that
     /// starts with a quote may span several lines, so that output of programs cannot.
     fn extent(&self) -> (usize, usize) {
@@ -153,6 +180,7 @@ impl<'a> Iterator for Records<'a> {
         }
         // Each of several concatenated files may begin with a byte order mark.
         self.rest = self.rest.trim_start_matches('\u{feff}');
+        self.last = self.rest;
         let (mut end, mut lines) = self.extent();
         let text = |end: usize| self.rest[..end].trim_end_matches(['\n', '\r']);
         let mut read = fields(text(end), self.separator);
@@ -258,6 +286,24 @@ mod tests {
         let long = format!("\"{}\"\n", "x".repeat(MAX_FIELD + 1));
         let text = long.trim_end();
         assert_eq!(Records::new(&long).next(), Some(Err(TooLong { line: 1, text })));
+    }
+
+    #[test]
+    fn a_row_is_continued_if_its_fields_are_complete() {
+        let of = |text: &str| {
+            let mut records = Records::new(text);
+            let first = records.next().unwrap().unwrap();
+            assert!(first.broken, "{text}");
+            let row = records.continued(&first, 2);
+            let next = records.next().unwrap().unwrap();
+            (row.map(|row| row.fields.join("|")), next.line, next.fields.join("|"))
+        };
+        let row = |text: &str| Some(text.to_owned());
+        assert_eq!(of("1,\"a\nb\"\n5,6\n"), (row("1|a\nb"), 3, "5|6".to_owned()));
+        assert_eq!(of("1,\"a\nb\",2\n5,6\n"), (None, 2, "b\"|2".to_owned()), "three fields");
+        assert_eq!(of("1,\"a\n5,\"b\"\n"), (None, 2, "5|b".to_owned()), "never closed");
+        assert_eq!(of("1,\"a\n5,\"b\n"), (None, 2, "5,\"b".to_owned()), "text after the quote");
+        assert_eq!(of("\"1\"2,3\n5,6\n"), (None, 2, "5|6".to_owned()), "no open quote");
     }
 
     #[test]

@@ -23,6 +23,38 @@ pub enum NsysError {
         /// Content of the table.
         what: String,
     },
+    /// The tool looked for activities of a GPU and found none.
+    #[error(
+        "`{report}` ran and found nothing: the program launched no kernels, or CUDA was not \
+         traced; trace a program that launches kernels with `nsys profile --trace=cuda \
+         --stats=true PROGRAM` (line {line}: the text has only tables about {what})"
+    )]
+    NothingTraced {
+        /// Report of the tool that has no rows.
+        report: String,
+        /// Line of the header of another table.
+        line: usize,
+        /// Content of the other table.
+        what: String,
+    },
+    /// No row of a table is complete.
+    #[error(
+        "line {line}: this row is cut off, and no other row of the table of line {header} is \
+         complete; export again"
+    )]
+    OnlyCutRows {
+        /// Line of the first row.
+        line: usize,
+        /// Line of the table's header.
+        header: usize,
+    },
+    /// All rows of a table have more fields than the table has columns.
+    #[error(
+        "line {line}: this row has {fields} fields, but the table of line {header} has {columns} \
+         columns, so that no value can be assigned (quotes around names or numbers may be lost); \
+         export again with `nsys stats --format csv FILE`"
+    )]
+    TooManyFields { line: usize, fields: usize, header: usize, columns: usize },
     /// The sizes in a table have no unit.
     #[error(
         "line {line}: this is a table of gpumemsizesum without units, as Nsight Systems 2020.4 \

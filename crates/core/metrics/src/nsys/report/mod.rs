@@ -1,5 +1,6 @@
 //! Parses the tables of `nsys stats` in a text. The main type is [`NsysReport`].
 
+mod assign;
 mod error;
 
 use std::borrow::Cow;
@@ -16,6 +17,7 @@ use super::timeline::Timeline;
 use super::trace::Trace;
 use super::{console, json, messages};
 use crate::text::{Convention, Notes, Record, Records, TableColumns};
+use assign::push;
 pub use error::NsysError;
 use warpgauge_model::Unavailable;
 
@@ -108,6 +110,7 @@ fn read(text: &str, mut reader: Reader) -> Result<Reader, NsysError> {
             Err(_) if reader.table.is_none() => continue,
             Err(too_long) => return Err(too_long.into()),
         };
+        let record = reader.continued(&mut records, record);
         // A file may have millions of empty lines, which are neither headers nor messages.
         if record.text.is_empty() {
             reader.columns = None;
@@ -131,6 +134,7 @@ fn read(text: &str, mut reader: Reader) -> Result<Reader, NsysError> {
         if let Some(name) = reports::processing(record.text) {
             reader.known = Some(reports::report(name));
             reader.close();
+            reader.executing(reports::executing(record.text));
         } else if reader.fixed(&record)? {
             continue;
         } else if let Some(first) = header_record(&mut records, &record) {
@@ -160,7 +164,8 @@ fn header_record<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<R
 /// Returns whether a text looks like tables of `nsys stats`.
 pub fn looks_like_stats(text: &str) -> bool {
     // Searching for these words is much faster than parsing large files of other tools.
-    const WORDS: [&str; 7] = ["(%)", "(ns", "(us", "(ms", "(s", "Total,Operations,", "(MB"];
+    const WORDS: [&str; 8] =
+        ["(%)", "(ns", "(us", "(ms", "(s", "Total,Operations,", "(MB", "(by size in"];
     if !WORDS.iter().any(|word| text.contains(word)) {
         return false;
     }
@@ -198,6 +203,10 @@ struct Open {
     line: usize,
     /// Whether an empty line followed the last row of the table.
     empty: bool,
+    /// Whether the table has a row that was read.
+    read: bool,
+    /// Error that the first incomplete row causes if no row can be read.
+    lost: Option<NsysError>,
 }
 
 /// State of the parser for a text.
@@ -215,6 +224,12 @@ struct Reader {
     headers: BTreeMap<Table, (usize, usize)>,
     rows: usize,
     locale: Locale,
+    /// Error of a table without a complete row.
+    lost: Option<NsysError>,
+    /// Report about CUDA whose table must follow.
+    executing: Option<String>,
+    /// Report about CUDA whose table did not follow, because it is empty.
+    empty: Option<String>,
     /// Number of rows that belong to traces.
     traced: usize,
     /// Columns of the table that is being parsed, if they have a fixed width, as in console output.
@@ -230,8 +245,38 @@ struct Reader {
 impl Reader {
     /// Ends the table that is being parsed.
     fn close(&mut self) {
-        (self.table, self.columns, self.unit) = (None, None, None);
+        self.leave();
+        (self.columns, self.unit) = (None, None);
         self.before.clear();
+    }
+
+    /// Ends the table, and keeps the error if none of its rows could be read.
+    fn leave(&mut self) {
+        let Some(open) = self.table.take().filter(|open| !open.read) else { return };
+        let unquoted = matches!(open.lost, Some(NsysError::TooManyFields { .. }));
+        if unquoted || self.lost.is_none() {
+            self.lost = open.lost.or(self.lost.take());
+        }
+    }
+
+    /// Begins the report that the tool announces. The one before is empty if it has no table.
+    fn executing(&mut self, name: Option<&str>) {
+        if let Some(before) = self.executing.take().filter(|_| name.is_some()) {
+            let is_better = self.empty.is_none() || before.contains("kern");
+            self.empty = if is_better { Some(before) } else { self.empty.take() };
+        }
+        let cuda = name.filter(|_| self.known == Some(Known::Cuda));
+        self.executing = cuda.map(str::to_owned);
+    }
+
+    /// Returns a row of a table with the lines of its quoted name.
+    fn continued<'a>(&self, records: &mut Records<'a>, record: Record<'a>) -> Record<'a> {
+        let Some(open) = self.table.as_ref().filter(|_| record.broken) else { return record };
+        // Output of programs may have an open quote, and must not hide rows.
+        if self.columns.is_some() || !record.text.starts_with(|c: char| c.is_ascii_digit()) {
+            return record;
+        }
+        records.continued(&record, open.columns.len()).unwrap_or(record)
     }
 
     /// Parses a line of a table with columns of fixed width. Returns whether the line belongs to
@@ -242,7 +287,8 @@ impl Reader {
             return Ok(false);
         }
         if let Some((columns, first)) = console::table(&self.before, record) {
-            (self.table, self.columns) = (None, None);
+            self.leave();
+            self.columns = None;
             if header(&first).is_some() {
                 self.begin(&first)?;
                 self.columns = self.table.is_some().then_some(columns);
@@ -250,7 +296,9 @@ impl Reader {
             return Ok(true);
         }
         let Some(columns) = &self.columns else {
-            self.unit = console::unit(record.text).or(self.unit);
+            if console::is_title(record.text) {
+                self.unit = console::unit(record.text);
+            }
             self.before.clear();
             if record.text.len() <= MAX_HEADER {
                 self.before.push_str(record.text);
@@ -288,6 +336,8 @@ impl Reader {
     fn begin(&mut self, record: &Record<'_>) -> Result<(), NsysError> {
         let Some((mut table, mut columns)) = header(record) else { return Ok(()) };
         let line = record.line;
+        self.leave();
+        self.executing = None;
         if let Some(unit) = self.unit.take() {
             columns.iter_mut().for_each(|column| column.take_unit(unit));
         }
@@ -302,7 +352,7 @@ impl Reader {
                     .to_owned(),
             );
             self.sizes.get_or_insert(line);
-            (table, self.table) = (Table::Other, None);
+            table = Table::Other;
         }
         if let Some(Known::Other(_)) = self.known {
             table = Table::Other;
@@ -326,7 +376,7 @@ impl Reader {
                 .to_owned();
             self.notes.add(format!("line {line}"), text);
         }
-        self.table = Some(Open { table, columns, line, empty: false });
+        self.table = Some(Open { table, columns, line, empty: false, read: false, lost: None });
         Ok(())
     }
 
@@ -361,15 +411,30 @@ impl Reader {
         if open.table == Table::Other {
             return Ok(());
         }
-        if record.fields.len() != open.columns.len() || !begins || record.broken {
+        let (fields, columns, header) = (record.fields.len(), open.columns.len(), open.line);
+        let is_row = begins || record.broken && starts_with_number(record.text);
+        if is_row && fields > columns {
+            left_out(&format!(
+                "has {fields} fields, but the table of line {header} has {columns} columns"
+            ));
+            let lost = NsysError::TooManyFields { line, fields, header, columns };
+            open.lost.get_or_insert(lost);
+            return Ok(());
+        }
+        let unnamed = fields == columns && is_unnamed(&open.columns, record);
+        if fields != columns || !begins || record.broken || unnamed {
             if looks {
-                left_out(&format!("is not a complete row of the table of line {}", open.line));
+                left_out(&format!("is not a complete row of the table of line {header}"));
+            }
+            if is_row {
+                open.lost.get_or_insert(NsysError::OnlyCutRows { line, header });
             }
             return Ok(());
         }
         if !self.locale.see(&open.columns, record)? {
             return Ok(());
         }
+        open.read = true;
         if std::mem::take(&mut open.empty) {
             let text =
                 format!("rows after an empty line are assigned to the table of line {}", open.line);
@@ -392,6 +457,13 @@ impl Reader {
 
     fn end(mut self) -> Result<NsysReport, NsysError> {
         self.locale.check()?;
+        self.leave();
+        let alone = self.rows == 0 && self.report.problems.is_empty();
+        match self.lost.take() {
+            Some(NsysError::OnlyCutRows { .. }) if !alone => {}
+            Some(lost) => return Err(lost),
+            None => {}
+        }
         let mut report = self.report;
         let devices = self.trace.devices();
         report.timelines = self.trace.timelines();
@@ -405,11 +477,15 @@ impl Reader {
             return Err(NsysError::NoSizeUnit { line });
         }
         if self.headers.is_empty() && report.problems.is_empty() {
-            return Err(NsysError::NoTable);
+            let empty = self.empty.take().ok_or(NsysError::NoTable)?;
+            report.problems.push(messages::nothing(&empty));
         }
         let known = self.headers.keys().any(|table| *table != Table::Other);
         if let Some((line, what)) = self.other.filter(|_| !known && report.problems.is_empty()) {
-            return Err(NsysError::OtherTable { line, what });
+            return Err(match self.empty {
+                Some(report) => NsysError::NothingTraced { report, line, what },
+                None => NsysError::OtherTable { line, what },
+            });
         }
         let calls = self.headers.get(&Table::Api).filter(|_| self.headers.len() == 1);
         if let Some((_, line)) = calls.filter(|_| self.rows > 0 && report.api.is_empty()) {
@@ -423,51 +499,16 @@ impl Reader {
     }
 }
 
-/// Adds a row to its table. Returns the reason if the row is left out. `named` means that the
-/// report's name identifies it as a report about CUDA.
-fn push(
-    report: &mut NsysReport,
-    table: Table,
-    fields: &Fields<'_>,
-    named: bool,
-) -> Result<Option<&'static str>, NsysError> {
-    let name = fields.text("name").unwrap_or_default();
-    match table {
-        Table::Kernels if !named && name.starts_with("MPI_") => {
-            return Ok(Some("this is a call of MPI and not a kernel"));
-        }
-        Table::Kernels => report.kernels.push(fields.row("name", "instances", Quantity::Time)?),
-        Table::MemoryTime => {
-            report.memory_time.push(fields.row("operation", operations(fields), Quantity::Time)?)
-        }
-        Table::MemorySize => {
-            report.memory_size.push(fields.row("operation", operations(fields), Quantity::Bytes)?)
-        }
-        Table::Api if !named && !reports::is_cuda_call(name) => {
-            return Ok(Some("this function is not part of the CUDA API"));
-        }
-        Table::Api => report.api.push(fields.row("name", "num calls", Quantity::Time)?),
-        Table::ByCategory => {
-            let row = fields.row("operation", "instances", Quantity::Time)?;
-            match fields.text("category").unwrap_or_default() {
-                "CUDA_KERNEL" => report.kernels.push(row),
-                "MEMORY_OPER" => report.memory_time.push(row),
-                "CUDA_API" => report.api.push(row),
-                _ => return Ok(Some("its category is none of kernels, copies and calls")),
-            }
-        }
-        Table::Launches => report.launches.push(fields.launch()?),
-        Table::Trace | Table::Other => {}
-    }
-    Ok(None)
+fn starts_with_number(text: &str) -> bool {
+    text.trim_start_matches('"').starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Returns the name of the column with the number of operations.
-fn operations(fields: &Fields<'_>) -> &'static str {
-    match fields.columns.iter().any(|column| column.name == "operations") {
-        true => "operations",
-        false => "count",
-    }
+/// Returns whether the cell of the name is empty. The tool names every row, and the name is often
+/// the last cell, so that the row is cut off.
+fn is_unnamed(columns: &[Column], record: &Record<'_>) -> bool {
+    let is_name = |column: &Column| ["name", "operation", "kernel name"].contains(&&*column.name);
+    let name = columns.iter().position(is_name).and_then(|index| record.fields.get(index));
+    name.is_some_and(|name| name.trim().is_empty())
 }
 
 #[cfg(test)]
