@@ -71,7 +71,7 @@ impl Column {
 }
 
 /// Names of columns in several versions, each with the name that this module uses.
-const SYNONYMS: [(&str, &str); 9] = [
+const SYNONYMS: [(&str, &str); 10] = [
     ("time(%)", "time (%)"),
     ("average", "avg"),
     ("minimum", "min"),
@@ -81,6 +81,7 @@ const SYNONYMS: [(&str, &str); 9] = [
     ("total time", "total"),
     ("calls", "num calls"),
     ("stream", "strm"),
+    ("thru", "throughput"),
 ];
 
 /// Units of times, sizes and rates in headers.
@@ -192,6 +193,10 @@ fn column(text: &str) -> Column {
     if text.starts_with("time (%)") || text.starts_with("time(%)") {
         return Column { name: known(text), unit: Some((1.0, Quantity::Percent)) };
     }
+    // Traces of 2021 name the unit itself.
+    if text == "bytes" {
+        return Column { name: known(text), unit: Some((1.0, Quantity::Bytes)) };
+    }
     // Old column names have no space before the unit.
     let unit = text.strip_suffix(')').and_then(|text| text.rsplit_once('('));
     let Some((name, unit)) = unit else { return Column { name: known(text), unit: None } };
@@ -220,6 +225,9 @@ mod tests {
         let rate = Some((1e6, Quantity::BytesPerSecond));
         assert_eq!(of("Throughput (MB/s)"), ("throughput".to_owned(), rate));
         assert_eq!(of("Time(%)"), ("time (%)".to_owned(), Some((1.0, Quantity::Percent))));
+        assert_eq!(of("Thru(MB/s)"), ("throughput".to_owned(), rate));
+        assert_eq!(of("Bytes"), ("bytes".to_owned(), Some((1.0, Quantity::Bytes))));
+        assert_eq!(of("Bytes (furlong)"), ("bytes".to_owned(), None));
         assert_eq!(of("Avg (furlong)"), ("avg".to_owned(), None));
     }
 

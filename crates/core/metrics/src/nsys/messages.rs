@@ -28,8 +28,8 @@ const TEXTS: [(&str, Cause); 18] = [
 const CUDA_DATA: [&str; 3] = ["CUDA kernel data", "CUDA trace data", "GPU memory data"];
 
 /// Advice if a report has no data of CUDA.
-const TRACE: &str = "the program launched no kernels, or CUDA was not traced; trace a program that \
-                     launches kernels with `nsys profile --trace=cuda --stats=true PROGRAM`";
+const TRACE: &str = "the program did nothing on the GPU, or CUDA was not traced; trace a program \
+                     that launches kernels with `nsys profile --trace=cuda --stats=true PROGRAM`";
 
 /// Beginning of the message about a report that is too new. It has no prefix such as `ERROR:`.
 const NEWER: &str = "This report was exported in Nsight Systems version";

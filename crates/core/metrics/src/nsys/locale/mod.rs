@@ -20,7 +20,7 @@ const TEXTS: [&str; 9] = [
     "ctx",
 ];
 /// Columns of times and sizes that are whole in base units. Means and deviations have a fraction.
-const WHOLE: [&str; 5] = ["total", "min", "max", "start", "duration"];
+const WHOLE: [&str; 6] = ["total", "min", "max", "start", "duration", "bytes"];
 
 /// Decimal separator of a text: the assumed one, and those that its cells show.
 #[derive(Debug)]

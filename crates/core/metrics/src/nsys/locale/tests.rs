@@ -84,6 +84,17 @@ fn a_later_row_decides_for_all() {
     assert!((trace[1].duration - 12_345e-9).abs() < 1e-15);
 }
 
+/// In versions of 2021, the column of bytes has no unit.
+#[test]
+fn traces_of_2021() {
+    let text = "Start(sec);Duration(nsec);CorrId;Bytes;Thru(MB/s);Device;Strm;Name\n\
+                0,000000;1.717.401;19;8.294.400;4.829,000;GPU (1);13;[CUDA memcpy HtoD]\n\
+                0,000001;392;30;1.040;11,000;GPU (1);13;[CUDA memcpy HtoD]\n";
+    let trace = parse_stats(text).unwrap().trace;
+    assert_eq!((trace[0].bytes, trace[1].bytes), (Some(8_294_400.0), Some(1_040.0)));
+    assert_eq!((trace[0].throughput, trace[1].throughput), (Some(4_829e6), Some(11e6)));
+}
+
 #[test]
 fn what_could_be_two_numbers_is_refused() {
     let header = "Total (MB);Count;Avg (MB);Operation\n";

@@ -25,7 +25,7 @@ pub enum NsysError {
     },
     /// The tool looked for activities of a GPU and found none.
     #[error(
-        "`{report}` ran and found nothing: the program launched no kernels, or CUDA was not \
+        "`{report}` ran and found nothing: the program did nothing on the GPU, or CUDA was not \
          traced; trace a program that launches kernels with `nsys profile --trace=cuda \
          --stats=true PROGRAM` (line {line}: the text has only tables about {what})"
     )]

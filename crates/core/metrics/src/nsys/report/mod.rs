@@ -135,6 +135,10 @@ fn read(text: &str, mut reader: Reader) -> Result<Reader, NsysError> {
             reader.known = Some(reports::report(name));
             reader.close();
             reader.executing(reports::executing(record.text));
+        } else if record.text.trim_end() == "Generated:" {
+            // The tool lists its files after its last report.
+            reader.executed();
+            reader.close();
         } else if reader.fixed(&record)? {
             continue;
         } else if let Some(first) = header_record(&mut records, &record) {
@@ -261,12 +265,19 @@ impl Reader {
 
     /// Begins the report that the tool announces. The one before is empty if it has no table.
     fn executing(&mut self, name: Option<&str>) {
-        if let Some(before) = self.executing.take().filter(|_| name.is_some()) {
-            let is_better = self.empty.is_none() || before.contains("kern");
-            self.empty = if is_better { Some(before) } else { self.empty.take() };
+        if name.is_some() {
+            self.executed();
         }
         let cuda = name.filter(|_| self.known == Some(Known::Cuda));
         self.executing = cuda.map(str::to_owned);
+    }
+
+    /// Ends the report that the tool announced. It is empty if it has no table.
+    fn executed(&mut self) {
+        let Some(name) = self.executing.take() else { return };
+        if self.empty.is_none() || name.contains("kern") {
+            self.empty = Some(name);
+        }
     }
 
     /// Returns a row of a table with the lines of its quoted name.

@@ -157,6 +157,8 @@ fn a_report_that_ran_and_is_empty_is_not_to_be_run_again() {
     assert!(problems[0].reason.contains("`cuda_gpu_kern_sum` ran"), "{problems:?}");
     let cut = format!("{table}[4/5] Executing 'cuda_gpu_kern_sum' stats report\n");
     assert!(matches!(parse_stats(&cut), Err(NsysError::OtherTable { .. })), "its table may follow");
+    let last = parse_stats(&format!("{cut}Generated:\n"));
+    assert!(matches!(last, Err(NsysError::NothingTraced { .. })), "{last:?}");
     let skipped = "SKIPPED: x.sqlite does not contain CUDA kernel data.\n";
     assert!(parse_stats(skipped).unwrap().problems[0].reason.contains("--trace=cuda"));
 }
