@@ -89,7 +89,11 @@ fn every_example_answers_at_one_click_and_at_another() {
             sent += 1;
         }
     }
-    assert_eq!(files, ["/functions/calls", "/tensors"], "what cannot be shown as text");
+    assert_eq!(
+        files,
+        ["/functions/calls", "/import", "/import/changes", "/tensors"],
+        "what cannot be shown as text"
+    );
     assert!(sent >= 18 && jobs().len() >= 14, "{sent} operations, {} jobs", jobs().len());
     // What has to be named first is not there to be named by its example.
     let promote = &document["paths"]["/baselines/{name}/promote"]["post"]["parameters"][0];
@@ -111,6 +115,6 @@ fn evaluations_come_first_and_the_clean_up_example_keeps_a_month() {
     assert_eq!(first, "/evaluate");
     assert_eq!(
         tags.collect::<Vec<_>>(),
-        ["Kernels", "Spmv", "Tensors", "Functions", "Gate", "Jobs", "Machine"]
+        ["Kernels", "Spmv", "Tensors", "Functions", "Gate", "Jobs", "Reports", "Machine"]
     );
 }

@@ -84,7 +84,7 @@ fn a_key_is_asked_for_where_one_is_set() {
         (vec![json], 401),
         (vec![json, ("x-api-key", "wrong")], 401),
         (vec![json, ("x-api-key", "first")], 401),
-        (vec![json, ("authorization", "Basic first-key")], 401),
+        (vec![json, ("authorization", "Basic first-key")], 403),
         (vec![json, ("x-api-key", "first-key")], 200),
         (vec![json, ("x-api-key", "second-key")], 200),
         (vec![json, ("authorization", "Bearer second-key")], 200),

@@ -144,7 +144,12 @@ impl Names {
         let headers = request.headers();
         let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
         if changes && has_browser_key(headers) && !headers.contains_key(header::ORIGIN) {
-            return Err(foreign("a request with a password, but without the page that sends it,"));
+            return Err(ApiError::new(
+                StatusCode::FORBIDDEN,
+                ErrorCode::ForeignOrigin,
+                "a key as a password is accepted only from pages of this server, which browsers name in \
+                 `Origin`; programs send the key as X-API-Key, or Authorization: Bearer",
+            ));
         }
         for origin in headers.get_all(header::ORIGIN) {
             let text = origin.to_str().unwrap_or_default();
