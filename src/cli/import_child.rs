@@ -14,8 +14,7 @@ use warpgauge_sandbox::calls::{self, ChildKind};
 use warpgauge_sandbox::enforcement::{self, FileAccess, ResourceLimits, SandboxError};
 use warpgauge_sandbox::own_root::{self, Processes};
 use warpgauge_service::{
-    EARLIER_FIELD, IMPORT_REFUSED, ImportForm, ImportOrder, ImportRefusal, MAX_UPLOADED_REPORT,
-    REPORT_FIELD,
+    EARLIER_FIELD, IMPORT_REFUSED, ImportForm, ImportOrder, ImportRefusal, REPORT_FIELD,
 };
 
 /// Maximum address space, bytes. The largest reports need 0.6 GiB.
@@ -54,7 +53,7 @@ fn confine() -> Result<(), SandboxError> {
         address_space: ADDRESS_SPACE,
         cpu_seconds: CPU_SECONDS,
         // SQLite reads the unpacked database from a file.
-        file_size: MAX_UPLOADED_REPORT,
+        file_size: MAX_REPORT_BYTES as u64,
         open_files: OPEN_FILES,
     })?;
     let directory: Vec<PathBuf> =
@@ -114,10 +113,6 @@ fn next(
     name: &str,
     selection: &Selection,
 ) -> Result<Imported, String> {
-    if bytes > MAX_UPLOADED_REPORT {
-        let mib = MAX_UPLOADED_REPORT >> 20;
-        return Err(format!("is longer than {mib} MiB; export fewer kernels, metrics or tables"));
-    }
     let mut report = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
     content
         .take(bytes)

@@ -363,7 +363,7 @@ async fn a_job_is_cancelled_from_its_page() {
     assert!(page(&none, 404).contains("href=\"../../assets/"), "{none:?}");
 }
 
-/// A browser asks its user for a password, and sends it with every request, whoever's page asks.
+/// A browser asks its user for a password, and then adds it to the requests of all pages.
 #[tokio::test]
 async fn a_browser_sends_the_key_as_a_password() {
     let mut config = config();

@@ -34,9 +34,6 @@ pub const REPORT_FIELD: &str = "report";
 /// Form field with an earlier report, which the other is compared with.
 pub const EARLIER_FIELD: &str = "against";
 
-/// Maximum size of an uploaded report, also unpacked, bytes.
-pub const MAX_UPLOADED_REPORT: u64 = 256 << 20;
-
 /// Number of reports that are read at the same time.
 const AT_ONCE: usize = 2;
 

@@ -35,7 +35,7 @@ pub use functions::FunctionService;
 pub use gate::GateService;
 pub use imports::{
     COMMAND as IMPORT_COMMAND, EARLIER_FIELD, ImportForm, ImportOrder, ImportRefusal,
-    ImportService, MAX_UPLOADED_REPORT, NamedReport, REFUSED as IMPORT_REFUSED, REPORT_FIELD,
+    ImportService, NamedReport, REFUSED as IMPORT_REFUSED, REPORT_FIELD,
 };
 pub use jobs::{EvaluationService, JobService, stored_jobs};
 pub use machine::{DeviceView, MachineService, ServiceStatus};

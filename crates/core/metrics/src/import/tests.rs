@@ -350,9 +350,11 @@ fn files_that_are_cut_anywhere() {
 fn a_log_of_nsight_compute_without_launches_says_so() {
     let connected = "==PROF== Connected to process 7 (/usr/bin/app)\n\
                      ==PROF== Disconnected from process 7\n";
-    let told = |text: &str| import(text, &select(&[])).unwrap_err().to_string();
-    assert!(told(connected).starts_with("Nsight Compute connected to the program, but profiled"));
-    let children = told(&format!(
+    let error_of = |text: &str| import(text, &select(&[])).unwrap_err().to_string();
+    assert!(
+        error_of(connected).starts_with("Nsight Compute connected to the program, but profiled")
+    );
+    let children = error_of(&format!(
         "{connected}==WARNING== No kernels were profiled.\n\
          ==WARNING== Profiling kernels launched by child processes requires the \
          --target-processes all option.\n"

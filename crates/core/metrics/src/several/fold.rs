@@ -85,7 +85,7 @@ impl<'s> LaunchFold<'s> {
         }
     }
 
-    /// Adds a launch.
+    /// Combines a launch with the earlier launches of its kernel.
     ///
     /// # Errors
     /// The row of the launch is invalid.

@@ -34,7 +34,7 @@ impl Totals {
         Self { hasher, by_name, most, launches: 0, complete: true }
     }
 
-    /// Adds a launch.
+    /// Adds the duration of a launch, seconds. With too many names, those of the shortest are dropped.
     pub(super) fn add(&mut self, kernel: &str, seconds: f64) {
         let name = self.hash(kernel);
         if self.by_name.len() == self.most && !self.by_name.contains_key(&name) {

@@ -17,7 +17,7 @@ use super::route_table::RouteTable;
 use crate::error::{ApiError, JSON, framework_error};
 use crate::phase::Phase;
 use crate::response::compression::{accepts_gzip, compressed};
-use crate::response::html::{IsPage, answers_page, error_as_page, is_asset};
+use crate::response::html::{HTML, answers_page, error_as_page, is_asset};
 use warpgauge_service::MachineService;
 
 /// Maximum length of the text of poem that an error quotes, bytes.
@@ -107,8 +107,7 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
     /// Converts errors that poem wrote as plain text to the JSON form.
     async fn in_json(&self, mut response: Response, method: &Method, uri: &Uri) -> Response {
         let status = response.status();
-        let described = response.content_type().is_some_and(|is| is == JSON)
-            || response.data::<IsPage>().is_some();
+        let described = response.content_type().is_some_and(|is| is == JSON || is == HTML);
         if described || !(status.is_client_error() || status.is_server_error()) {
             return response;
         }

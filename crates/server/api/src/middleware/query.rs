@@ -57,17 +57,27 @@ impl KnownParameters {
         let Some(known) = self.0.get(&(method.to_owned(), template.to_owned())) else {
             return Ok(());
         };
-        for (at, (name, _)) in query.iter().enumerate() {
-            let Some((_, repeatable)) = known.query.iter().find(|(known, _)| known == name) else {
-                return Err(known.refuse(name, &format!("{method} {template}")));
-            };
-            if !repeatable && query[..at].iter().any(|(earlier, _)| earlier == name) {
-                let message = format!("{name}: given several times; give it once");
-                return Err(ApiError::field(name, FailureCode::RepeatedParameter, message));
-            }
-        }
-        Ok(())
+        check_names(query, &known.query, |name| known.refuse(name, &format!("{method} {template}")))
     }
+}
+
+/// Rejects parameters of a query that are not known, with the error of `unknown`, and those that
+/// occur twice. `known` contains the names, and whether each may be repeated.
+pub(crate) fn check_names(
+    query: &[(String, String)],
+    known: &[(impl AsRef<str>, bool)],
+    unknown: impl Fn(&str) -> ApiError,
+) -> Result<(), ApiError> {
+    for (at, (name, _)) in query.iter().enumerate() {
+        let Some((_, repeatable)) = known.iter().find(|(known, _)| known.as_ref() == name) else {
+            return Err(unknown(name));
+        };
+        if !repeatable && query[..at].iter().any(|(earlier, _)| earlier == name) {
+            let message = format!("{name}: given several times; give it once");
+            return Err(ApiError::field(name, FailureCode::RepeatedParameter, message));
+        }
+    }
+    Ok(())
 }
 
 impl Parameters {

@@ -1,6 +1,10 @@
 //! Reads the query parameters of pages with lists. The main type is [`Filters`].
 
+use poem_openapi::types::ParseFromParameter;
+
 use crate::error::ApiError;
+use crate::middleware::query::check_names;
+use crate::routes::gate::operations::points;
 use crate::routes::gate::reply::HistoryFormat;
 use warpgauge_model::{FailureCode, JobKind, JobState, nearest};
 use warpgauge_page::ListFilter;
@@ -9,35 +13,23 @@ use warpgauge_service::{HistoryQuery, MAX_HISTORY};
 /// Maximum length of a name or value that an error quotes, characters.
 const MAX_QUOTED: usize = 64;
 
-/// Default number of points of the history, as for `GET /history`.
-const POINTS: u32 = 1_000;
-
 /// Query parameters of a page, all of which the page knows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Filters<'q>(&'q [(String, String)]);
 
 impl<'q> Filters<'q> {
-    /// Rejects parameters that the page at this path does not know. Those in `once` may occur once,
-    /// and those in `several` any number of times.
+    /// Rejects parameters that the page at this path does not know. `known` contains the names, and
+    /// whether each may be repeated.
     pub(super) fn new(
         path: &str,
         query: &'q [(String, String)],
-        once: &[&str],
-        several: &[&str],
+        known: &[(&str, bool)],
     ) -> Result<Self, ApiError> {
-        for (at, (name, _)) in query.iter().enumerate() {
-            let known = || several.iter().chain(once).copied();
-            if !known().any(|known| known == name) {
-                let what = format!("the page {path} has no parameter `{}`", quoted(name));
-                let message = with_known(&what, name, known().collect());
-                return Err(ApiError::field(&quoted(name), FailureCode::UnknownParameter, message));
-            }
-            let earlier = || query[..at].iter().any(|(earlier, _)| earlier == name);
-            if once.contains(&name.as_str()) && earlier() {
-                let message = format!("{name}: given several times; give it once");
-                return Err(ApiError::field(name, FailureCode::RepeatedParameter, message));
-            }
-        }
+        check_names(query, known, |name| {
+            let what = format!("the page {path} has no parameter `{}`", quoted(name));
+            let message = with_known(&what, name, known.iter().map(|(known, _)| *known).collect());
+            ApiError::field(&quoted(name), FailureCode::UnknownParameter, message)
+        })?;
         Ok(Self(query))
     }
 
@@ -71,12 +63,17 @@ fn named<T: Copy>(
     all: &[T],
     name: fn(T) -> &'static str,
 ) -> Result<T, ApiError> {
-    all.iter().copied().find(|one| name(*one) == given).ok_or_else(|| {
-        let known = all.iter().map(|one| name(*one)).collect();
-        let what = format!("{parameter}: there is no {parameter} `{}`", quoted(given));
-        let message = with_known(&what, given, known);
-        ApiError::field(parameter, FailureCode::InvalidParameter, message)
-    })
+    all.iter()
+        .copied()
+        .find(|one| name(*one) == given)
+        .ok_or_else(|| unknown(parameter, given, all.iter().map(|one| name(*one)).collect()))
+}
+
+/// Returns the error for a value that a parameter cannot have.
+fn unknown(parameter: &str, given: &str, known: Vec<&str>) -> ApiError {
+    let what = format!("{parameter}: there is no {parameter} `{}`", quoted(given));
+    let message = with_known(&what, given, known);
+    ApiError::field(parameter, FailureCode::InvalidParameter, message)
 }
 
 /// Reads the filter of the list of jobs.
@@ -108,15 +105,13 @@ pub(super) fn history_query(
             ApiError::field("limit", FailureCode::InvalidParameter, message)
         })
     };
-    let name = |format: HistoryFormat| match format {
-        HistoryFormat::Json => "json",
-        HistoryFormat::Svg => "svg",
-    };
-    let formats = [HistoryFormat::Json, HistoryFormat::Svg];
-    let format = filters.one("format").map(|format| named("format", format, &formats, name));
+    let format = filters.one("format").map(|given| {
+        HistoryFormat::parse_from_parameter(given)
+            .map_err(|_| unknown("format", given, ["json", "svg"].to_vec()))
+    });
     let limit = filters.one("limit").map(limit).transpose()?;
     let case = filters.one("case").map(str::to_owned);
-    Ok((HistoryQuery { case, limit: limit.unwrap_or(POINTS) }, limit, format.transpose()?))
+    Ok((HistoryQuery { case, limit: limit.unwrap_or_else(points) }, limit, format.transpose()?))
 }
 
 #[cfg(test)]
@@ -129,7 +124,11 @@ mod tests {
 
     fn filter(pairs: &[(&str, &str)]) -> Result<ListFilter, String> {
         let query = query(pairs);
-        let filters = Filters::new("/", &query, &["kind", "label", "cursor"], &["state"]);
+        let filters = Filters::new(
+            "/",
+            &query,
+            &[("state", true), ("kind", false), ("label", false), ("cursor", false)],
+        );
         let filter = filters.and_then(list_filter);
         filter.map_err(|error| error.body().error.clone())
     }
@@ -173,10 +172,11 @@ mod tests {
     fn a_limit_is_in_its_range() {
         let read = |limit: &str| {
             let query = query(&[("limit", limit)]);
-            let read = history_query(Filters::new("/history", &query, &["limit"], &[]).unwrap());
+            let read =
+                history_query(Filters::new("/history", &query, &[("limit", false)]).unwrap());
             read.map(|(query, given, _)| (query.limit, given)).ok()
         };
-        assert_eq!(read(""), Some((POINTS, None)));
+        assert_eq!(read(""), Some((1_000, None)));
         assert_eq!(read("20000"), Some((20_000, Some(20_000))));
         for wrong in ["0", "20001", "-1", "many"] {
             assert_eq!(read(wrong), None, "{wrong}");

@@ -40,7 +40,7 @@ pub(crate) async fn page(
     let html = match path {
         PagePath::Front => list(&query, links, service, caller).await?,
         PagePath::Devices => {
-            Filters::new("/devices", &query, &[], &[])?;
+            Filters::new("/devices", &query, &[])?;
             let machine = machine::overview(request, service).await?;
             run_blocking("page", "writing a page", move || {
                 warpgauge_page::devices(&machine, &links)
@@ -72,8 +72,7 @@ pub(crate) async fn cancel(
     service: &Services,
 ) -> Result<Response, ApiError> {
     let caller = request.data::<Caller>().ok_or_else(ApiError::without_key)?;
-    let job = found(id, service, caller).await?;
-    service.jobs.cancel(&job.job_id, caller).await?;
+    let job = service.jobs.cancel(bounded(id)?, caller).await?;
     let response = Response::builder().status(StatusCode::SEE_OTHER);
     Ok(response.header(header::LOCATION, format!("../{}", job.job_id)).finish())
 }
@@ -84,7 +83,8 @@ async fn list(
     service: &Services,
     caller: &Caller,
 ) -> Result<String, ApiError> {
-    let filters = Filters::new("/", query, &["kind", "label", "cursor"], &["state"])?;
+    let known = [("state", true), ("kind", false), ("label", false), ("cursor", false)];
+    let filters = Filters::new("/", query, &known)?;
     let filter = list_filter(filters)?;
     let cursor = filters.one("cursor").map(str::to_owned);
     let is_later = cursor.is_some();
@@ -110,7 +110,8 @@ async fn history(
     service: &Services,
     caller: &Caller,
 ) -> Result<Response, ApiError> {
-    let filters = Filters::new("/history", query, &["case", "limit", "format"], &[])?;
+    let known = ["case", "limit", "format"].map(|name| (name, false));
+    let filters = Filters::new("/history", query, &known)?;
     let (query, limit, format) = history_query(filters)?;
     let case = query.case.clone();
     let answer = service.gate.history(query, caller).await?;
@@ -136,10 +137,15 @@ async fn job(
 }
 
 async fn found(id: &str, service: &Services, caller: &Caller) -> Result<JobView, ApiError> {
-    if id.len() > MAX_ID {
-        return Err(ServiceError::NoSuchJob(id.chars().take(MAX_ID).collect()).into());
+    Ok(service.jobs.job(bounded(id)?, caller).await?)
+}
+
+/// Returns the id of a job if it is not too long to be looked up.
+fn bounded(id: &str) -> Result<&str, ApiError> {
+    match id.len() > MAX_ID {
+        true => Err(ServiceError::NoSuchJob(id.chars().take(MAX_ID).collect()).into()),
+        false => Ok(id),
     }
-    Ok(service.jobs.job(id, caller).await?)
 }
 
 /// Returns a page with the differences between two evaluations of the caller.

@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use crate::blocking::run_blocking;
 use crate::error::ApiError;
 use crate::request::body::{self, Pieces};
-use crate::request::form::{self, FORM, MultipartForm, boundary};
+use crate::request::form::{self, MultipartForm};
 use crate::request::parsed_body::declared;
 use crate::request::submission::Wanted;
 use crate::response::html::{HtmlReply, SUBMIT, links};
@@ -223,11 +223,7 @@ fn unfit(message: &str) -> ApiError {
 async fn read(request: &Request, body: poem::Body) -> Result<Sent, ApiError> {
     let (limits, line) = body::bounds(request)?;
     let headers = request.headers();
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let boundary = kind.and_then(boundary).ok_or_else(|| {
-        let text = format!("Content-Type must be {FORM}; programs send contracts to /evaluate");
-        ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::UnsupportedMediaType, text)
-    })?;
+    let boundary = form::required_boundary(headers, "programs send contracts to /evaluate")?;
     let limits = limits.at_most(MAX_BYTES);
     let pieces = Pieces::new(body, declared(headers), &limits, line)?;
     let mut form = MultipartForm::new(pieces, &limits, boundary);

@@ -13,10 +13,11 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::{self, BoxStream, StreamExt};
+use poem::http::{HeaderMap, StatusCode, header};
 
 use super::body::{BodyLimits, Pieces, Share};
 use crate::error::ApiError;
-use warpgauge_model::FailureCode;
+use warpgauge_model::{ErrorCode, FailureCode};
 
 /// Maximum number of bytes without content. A connection may deliver up to half of this at once,
 /// and those bytes may contain the end of a field and part of the next head. The rest of the head
@@ -111,6 +112,19 @@ pub(crate) fn boundary(text: &str) -> Option<String> {
     let essence = text.split(';').next().unwrap_or_default().trim();
     let form = essence.eq_ignore_ascii_case(FORM);
     form.then(|| multer::parse_boundary(text).ok()).flatten()
+}
+
+/// Returns the boundary of a request that must be a form. `otherwise` says what to do in place of a
+/// form.
+///
+/// # Errors
+/// The media type of the body is another one.
+pub(crate) fn required_boundary(headers: &HeaderMap, otherwise: &str) -> Result<String, ApiError> {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    value.and_then(boundary).ok_or_else(|| {
+        let text = format!("Content-Type must be {FORM} with a boundary; {otherwise}");
+        ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::UnsupportedMediaType, text)
+    })
 }
 
 /// Converts an error of the form's parser. `field` is the name of the field for the file.

@@ -109,18 +109,16 @@ pub(crate) fn cancelled_job(path: &str) -> Option<&str> {
     (!id.is_empty() && !id.contains('/')).then_some(id)
 }
 
-/// Marks answers that are pages already, also with the status of an error.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct IsPage;
+/// Media type of pages.
+pub(crate) const HTML: &str = "text/html; charset=utf-8";
 
 /// An answer that is an HTML page.
 pub(crate) struct HtmlReply(pub(crate) String);
 
 impl IntoResponse for HtmlReply {
     fn into_response(self) -> Response {
-        let mut response = Response::builder().content_type("text/html; charset=utf-8").finish();
+        let mut response = Response::builder().content_type(HTML).finish();
         response.set_data(BodyLength(self.0.len()));
-        response.set_data(IsPage);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
         response.set_body(self.0);

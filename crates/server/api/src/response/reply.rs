@@ -33,6 +33,11 @@ impl<T: Serialize> JsonReply<T> {
         Ok(Self { json, of: PhantomData })
     }
 
+    /// Returns an answer that is JSON of a `T` already.
+    pub(crate) fn written(json: Vec<u8>) -> Self {
+        Self { json, of: PhantomData }
+    }
+
     /// Works like [`JsonReply::new`]. An answer with large tensors (`content_bytes`) is written
     /// outside the async threads.
     pub(crate) async fn with_content(value: T, content_bytes: usize) -> Result<Self, ApiError>

@@ -20,7 +20,7 @@ pub(super) struct ImportCall {
     content: String,
     /// File name of the report. It may identify the table of Nsight Systems.
     name: String,
-    /// An earlier report.
+    /// Text of an earlier report, which `content` is compared with.
     against: Option<String>,
     metrics: Vec<String>,
 }
@@ -94,7 +94,7 @@ impl ImportCall {
         !self.metrics.is_empty()
     }
 
-    /// Parses the texts.
+    /// Parses the report and the earlier one, if given. Errors name the argument at fault.
     pub(super) fn load(self) -> Result<Loaded, JobBackendError> {
         let selection = select(&self.metrics);
         if let Some(name) = selection.unknown.first() {

@@ -93,7 +93,7 @@ pub fn parse_log(text: &str) -> NcuLog {
             problems.push((rank, cause, cause.because(reason)));
         }
     }
-    // The tool advises in a line of its own, which is a better remedy than a general one.
+    // The tool prints its advice on a separate line. It is a better remedy than a general one.
     if let Some(hint) = hint
         && let Some((.., problem)) = problems.iter_mut().find(|seen| seen.1 == Cause::NoKernel)
     {

@@ -40,7 +40,7 @@ pub struct BaselineRemoved {
 }
 
 /// Returns the default number of points of a history.
-fn points() -> u32 {
+pub(crate) fn points() -> u32 {
     1_000
 }
 

@@ -7,7 +7,7 @@ use poem::web::Data;
 use poem_openapi::OpenApi;
 
 use super::reply::ImportReply;
-use super::upload::{ChangesForm, ReportForm, ReportUpload};
+use super::upload::{ReportForm, ReportUpload};
 use crate::error::ApiError;
 use crate::error::operation::{BodyErrors, OperationError};
 use crate::response::accept::prefers_html;
@@ -38,7 +38,7 @@ impl Imports {
         caller: Data<&Caller>,
         request: &Request,
         /// Form with the report.
-        upload: ReportForm,
+        upload: ReportForm<1>,
     ) -> Result<ImportReply<Imported>, OperationError<BodyErrors>> {
         Ok(self.read(upload.0, request, &caller).await?)
     }
@@ -58,7 +58,7 @@ impl Imports {
         caller: Data<&Caller>,
         request: &Request,
         /// Form with both reports.
-        upload: ChangesForm,
+        upload: ReportForm<2>,
     ) -> Result<ImportReply<Changes>, OperationError<BodyErrors>> {
         Ok(self.read(upload.0, request, &caller).await?)
     }

@@ -8,10 +8,11 @@ use poem_openapi::registry::{
     MetaMediaType, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry,
 };
 use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::error::JSON;
 use crate::response::html::HtmlReply;
-use crate::response::reply::BodyLength;
+use crate::response::reply::JsonReply;
 use crate::schema;
 use warpgauge_service::ImportForm;
 
@@ -28,23 +29,18 @@ impl<T> ImportReply<T> {
     }
 }
 
-impl<T> IntoResponse for ImportReply<T> {
+impl<T: Serialize> IntoResponse for ImportReply<T> {
     fn into_response(self) -> Response {
         match self.form {
             ImportForm::Page => {
                 HtmlReply(String::from_utf8_lossy(&self.text).into_owned()).into_response()
             }
-            ImportForm::Json => {
-                let mut response = Response::builder().content_type(JSON).finish();
-                response.set_data(BodyLength(self.text.len()));
-                response.set_body(self.text);
-                response
-            }
+            ImportForm::Json => JsonReply::<T>::written(self.text).into_response(),
         }
     }
 }
 
-impl<T: JsonSchema> ApiResponse for ImportReply<T> {
+impl<T: JsonSchema + Serialize> ApiResponse for ImportReply<T> {
     fn meta() -> MetaResponses {
         let page = MetaSchemaRef::Inline(Box::new(MetaSchema::new("string")));
         let content = vec![

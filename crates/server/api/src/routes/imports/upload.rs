@@ -1,20 +1,20 @@
 //! Forms with reports of profilers, whose files are written to a temporary file while they arrive:
-//! [`ReportForm`], [`ChangesForm`].
+//! [`ReportForm`].
 
 use std::fs::File;
 
-use poem::http::{StatusCode, header};
 use poem::{Request, RequestBody};
 use poem_openapi::registry::{MetaMediaType, MetaRequest, MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
 
 use crate::error::ApiError;
 use crate::request::body::{self, Pieces, Share};
-use crate::request::form::{self, FORM, MultipartForm, boundary};
+use crate::request::form::{self, FORM, MultipartForm};
 use crate::request::parsed_body::declared;
 use crate::request::spool::Spool;
-use warpgauge_model::{ErrorCode, FailureCode};
-use warpgauge_service::{EARLIER_FIELD, MAX_UPLOADED_REPORT, NamedReport, REPORT_FIELD};
+use warpgauge_metrics::import::MAX_REPORT_BYTES;
+use warpgauge_model::FailureCode;
+use warpgauge_service::{EARLIER_FIELD, NamedReport, REPORT_FIELD};
 
 /// Form field with the selected metrics.
 const METRICS: &str = "metrics";
@@ -39,13 +39,13 @@ pub(crate) struct ReportUpload {
     pub(crate) share: Share,
 }
 
-/// A form with one report.
-pub(crate) struct ReportForm(pub(crate) ReportUpload);
+/// Form fields with files: a report, and an earlier one.
+const FIELDS: [&str; 2] = [REPORT_FIELD, EARLIER_FIELD];
 
-/// A form with a report and an earlier one.
-pub(crate) struct ChangesForm(pub(crate) ReportUpload);
+/// A form with the first `FILES` of [`FIELDS`].
+pub(crate) struct ReportForm<const FILES: usize>(pub(crate) ReportUpload);
 
-impl<'a> ApiExtractor<'a> for ReportForm {
+impl<'a, const FILES: usize> ApiExtractor<'a> for ReportForm<FILES> {
     const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
     const PARAM_IS_REQUIRED: bool = true;
     type ParamType = ();
@@ -54,7 +54,7 @@ impl<'a> ApiExtractor<'a> for ReportForm {
     fn register(_: &mut Registry) {}
 
     fn request_meta() -> Option<MetaRequest> {
-        Some(described(&[REPORT_FIELD]))
+        Some(described(&FIELDS[..FILES]))
     }
 
     async fn from_request(
@@ -62,28 +62,7 @@ impl<'a> ApiExtractor<'a> for ReportForm {
         body: &mut RequestBody,
         _: ExtractParamOptions<()>,
     ) -> poem::Result<Self> {
-        Ok(Self(read(request, body, &[REPORT_FIELD]).await?))
-    }
-}
-
-impl<'a> ApiExtractor<'a> for ChangesForm {
-    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
-    const PARAM_IS_REQUIRED: bool = true;
-    type ParamType = ();
-    type ParamRawType = ();
-
-    fn register(_: &mut Registry) {}
-
-    fn request_meta() -> Option<MetaRequest> {
-        Some(described(&[REPORT_FIELD, EARLIER_FIELD]))
-    }
-
-    async fn from_request(
-        request: &'a Request,
-        body: &mut RequestBody,
-        _: ExtractParamOptions<()>,
-    ) -> poem::Result<Self> {
-        Ok(Self(read(request, body, &[REPORT_FIELD, EARLIER_FIELD]).await?))
+        Ok(Self(read(request, body, &FIELDS[..FILES]).await?))
     }
 }
 
@@ -119,13 +98,8 @@ async fn read(
     let body = body.take().map_err(|_| missing(files[0]))?;
     let (limits, line) = body::bounds(request)?;
     let headers = request.headers();
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let boundary = kind.and_then(boundary).ok_or_else(|| {
-        let text = format!(
-            "Content-Type must be {FORM} with a boundary: `curl -F {REPORT_FIELD}=@FILE URL`"
-        );
-        ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::UnsupportedMediaType, text)
-    })?;
+    let otherwise = format!("such as `curl -F {REPORT_FIELD}=@FILE URL`");
+    let boundary = form::required_boundary(headers, &otherwise)?;
     let limits = limits.of_uploads();
     let pieces = Pieces::new(body, declared(headers), &limits, line)?;
     let mut form = MultipartForm::new(pieces, &limits, boundary);
@@ -174,7 +148,7 @@ impl Found {
             );
             return Ok(());
         }
-        let is_file = [REPORT_FIELD, EARLIER_FIELD].contains(&name.as_str());
+        let is_file = FIELDS.contains(&name.as_str());
         let file = field.file_name().unwrap_or_default().chars().take(MAX_NAME).collect::<String>();
         let mut bytes = 0;
         while let Some(piece) = form.piece(&mut field).await.map_err(malformed)? {
@@ -189,8 +163,8 @@ impl Found {
                 let text = format!("the form has more than one file `{name}`");
                 return Err(ApiError::field(&name, FailureCode::DuplicateField, text));
             }
-            if bytes > MAX_UPLOADED_REPORT {
-                let mib = MAX_UPLOADED_REPORT >> 20;
+            if bytes > MAX_REPORT_BYTES as u64 {
+                let mib = MAX_REPORT_BYTES >> 20;
                 let text = format!(
                     "{name}: is longer than {mib} MiB; export fewer kernels, metrics or tables"
                 );

@@ -3,18 +3,17 @@
 
 use std::fs::File;
 
-use poem::http::{HeaderMap, StatusCode, header};
 use poem::{Request, RequestBody};
 use poem_openapi::registry::{MetaMediaType, MetaRequest, MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
 
 use crate::error::ApiError;
 use crate::request::body::{self, Pieces, Share};
+use crate::request::form::FORM;
 use crate::request::form::{self, MultipartForm};
-use crate::request::form::{FORM, boundary};
 use crate::request::parsed_body::{ParsedBody, declared};
 use crate::request::spool::Spool;
-use warpgauge_model::{ErrorCode, FailureCode};
+use warpgauge_model::FailureCode;
 use warpgauge_service::{TensorOptions, TensorSource, TensorUpload};
 use warpgauge_shared_tensors::{ArrayRequest, CPU};
 
@@ -83,7 +82,8 @@ impl<'a> ApiExtractor<'a> for FormUpload {
         let body = body.take()?;
         let (limits, line) = body::bounds(request)?;
         let headers = request.headers();
-        let boundary = form_boundary(headers)?;
+        let boundary =
+            form::required_boundary(headers, "arrays in JSON go to /tensors/from-array")?;
         let limits = limits.of_uploads();
         let pieces = Pieces::new(body, declared(headers), &limits, line)?;
         let mut form = MultipartForm::new(pieces, &limits, boundary);
@@ -117,19 +117,6 @@ impl<'a> ApiExtractor<'a> for ArrayUpload {
         let parsed = ParsedBody::read(request, body.take()?).await;
         Ok(Self(parsed.map_err(ApiError::unprocessable)?))
     }
-}
-
-fn form_boundary(headers: &HeaderMap) -> Result<String, ApiError> {
-    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    value.and_then(boundary).ok_or_else(|| {
-        ApiError::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            ErrorCode::UnsupportedMediaType,
-            format!(
-                "Content-Type must be {FORM} with a boundary; arrays in JSON go to /tensors/from-array"
-            ),
-        )
-    })
 }
 
 async fn read(form: &mut MultipartForm<'_>) -> Result<TensorUpload, ApiError> {
