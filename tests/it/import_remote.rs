@@ -119,7 +119,9 @@ fn a_report_that_cannot_be_read_costs_its_caller_only() {
         std::io::Write::write_all(&mut bomb, &vec![b'x'; 1 << 20]).unwrap();
     }
     let bomb = bomb.finish().unwrap();
-    let cases: [(&str, Fields<'_>, &str, &str); 11] = [
+    // Names of 16 KiB are accepted, whatever their bytes become in JSON.
+    let [many, more] = [16 << 10, (16 << 10) + 1].map(|bytes| "\u{1}".repeat(bytes));
+    let cases: [(&str, Fields<'_>, &str, &str); 14] = [
         ("/import", &[], "report", "no such field"),
         ("/import", &[("report", "a", b"")], "report", "is empty"),
         ("/import", &[("report", "a", b"hello")], "report", "ncu --import FILE"),
@@ -135,6 +137,14 @@ fn a_report_that_cannot_be_read_costs_its_caller_only() {
         ),
         ("/import", &[("report", "a", &full), ("x", "", b"1")], "x", "unknown field"),
         ("/import", &[("report", "a", &full), ("metrics", "", b"nope")], "metrics", "nope"),
+        ("/import", &[("metrics", "", b"a"), ("metrics", "", b"b")], "metrics", "several"),
+        (
+            "/import",
+            &[("metrics", "", many.as_bytes()), ("report", "a", b"b")],
+            "metrics",
+            "no metric",
+        ),
+        ("/import", &[("metrics", "", more.as_bytes())], "metrics", "more than 16384"),
         (
             "/import/changes",
             &[("report", "a", &full), ("against", "b", &table)],

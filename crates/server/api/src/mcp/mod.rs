@@ -84,7 +84,11 @@ impl Mcp {
         Self {
             protocol,
             sessions,
-            limits: limits.at_most(MAX_MESSAGE_BYTES as u64),
+            limits: limits.at_most(
+                MAX_MESSAGE_BYTES as u64,
+                "the limit of MCP",
+                "generate tensors (`init`), or send larger requests to the HTTP API",
+            ),
             watchers,
             phase,
         }

@@ -224,7 +224,11 @@ async fn read(request: &Request, body: poem::Body) -> Result<Sent, ApiError> {
     let (limits, line) = body::bounds(request)?;
     let headers = request.headers();
     let boundary = form::required_boundary(headers, "programs send contracts to /evaluate")?;
-    let limits = limits.at_most(MAX_BYTES);
+    let limits = limits.at_most(
+        MAX_BYTES,
+        "the limit of this form",
+        "programs send larger contracts to /evaluate",
+    );
     let pieces = Pieces::new(body, declared(headers), &limits, line)?;
     let mut form = MultipartForm::new(pieces, &limits, boundary);
     let malformed = |error: multer::Error| form::malformed("form", error);

@@ -92,9 +92,18 @@ impl BodyLimits {
         Self { owner: Owner::named(&caller.owner), ..self.clone() }
     }
 
-    /// Returns the limits for bodies of at most this size.
-    pub(crate) fn at_most(&self, limit_bytes: u64) -> Self {
-        Self { limit_bytes: self.limit_bytes.min(limit_bytes), ..self.clone() }
+    /// Returns the limits for bodies of at most this size. `setting` and `advice` describe the limit
+    /// if it is lower than the configured one.
+    pub(crate) fn at_most(
+        &self,
+        limit_bytes: u64,
+        setting: &'static str,
+        advice: &'static str,
+    ) -> Self {
+        match limit_bytes < self.limit_bytes {
+            true => Self { limit_bytes, setting, advice, ..self.clone() },
+            false => self.clone(),
+        }
     }
 }
 

@@ -22,7 +22,8 @@ const METRICS: &str = "metrics";
 /// Maximum length of a file's name, characters.
 const MAX_NAME: usize = 255;
 
-/// Maximum length of the value of `metrics`, bytes.
+/// Maximum length of the value of `metrics`, bytes. The process that reads the reports gets it as an
+/// argument, which Linux limits to 128 KiB, and a byte may take six in JSON.
 const MAX_VALUE: usize = 16 << 10;
 
 /// Maximum number of fields of a form.
@@ -118,6 +119,7 @@ async fn read(
     }
     let Found { reports, metrics, spool } = found;
     let (content, _) = spool.end().await?;
+    let metrics = metrics.unwrap_or_default();
     Ok(ReportUpload { reports, metrics, content, share: form.into_share() })
 }
 
@@ -125,7 +127,7 @@ async fn read(
 #[derive(Default)]
 struct Found {
     reports: Vec<NamedReport>,
-    metrics: Vec<String>,
+    metrics: Option<Vec<String>>,
     spool: Spool,
 }
 
@@ -142,10 +144,15 @@ impl Found {
     ) -> Result<(), ApiError> {
         let name: String = field.name().unwrap_or_default().chars().take(MAX_NAME).collect();
         if name == METRICS {
+            if self.metrics.is_some() {
+                let text = format!(
+                    "{METRICS}: the form has several such fields; separate the names by commas"
+                );
+                return Err(ApiError::field(METRICS, FailureCode::DuplicateField, text));
+            }
             let value = value(form, field).await?;
-            self.metrics.extend(
-                value.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned),
-            );
+            let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
+            self.metrics = Some(names.map(str::to_owned).collect());
             return Ok(());
         }
         let is_file = FIELDS.contains(&name.as_str());
