@@ -16,6 +16,7 @@ mod contract;
 mod demo;
 mod http;
 mod mutations;
+mod pictures;
 mod product;
 mod server;
 mod shell;
@@ -61,6 +62,8 @@ enum Task {
     Bundle(bundle::Options),
     /// Compile the workers' own kernels for the emulated device, whose PTX the program has.
     SupportPtx(support_ptx::Options),
+    /// Write the pictures of README and docs from stored reports, with Chromium.
+    Pictures,
     /// Build a wheel of the Python package that includes the program.
     Wheel(product::Packing),
     /// Pack the program with shell completions, manual pages and the files of `deploy/`.
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Task::Mutations(options) => mutations::run(&options),
         Task::Bundle(options) => bundle::run(&options),
         Task::SupportPtx(options) => support_ptx::run(&options),
+        Task::Pictures => pictures::run(),
         Task::Wheel(options) => wheel::run(&options),
         Task::Tarball(options) => tarball::run(&options),
     };

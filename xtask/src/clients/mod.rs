@@ -10,6 +10,8 @@ mod installed;
 mod package;
 mod tools;
 
+pub use tools::chromium;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

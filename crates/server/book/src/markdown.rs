@@ -46,6 +46,9 @@ pub(super) fn html(page: &Source, root: &str) -> String {
                     out.push(event.clone());
                 }
             }
+            // The program does not contain the pictures; their descriptions stand for them.
+            Event::Start(Tag::Image { .. }) => out.push(Event::Start(Tag::Emphasis)),
+            Event::End(TagEnd::Image) => out.push(Event::End(TagEnd::Emphasis)),
             Event::Html(text) | Event::InlineHtml(text) => {
                 if !text.trim_start().starts_with("<!--") {
                     out.push(Event::Text(text.clone()));
@@ -168,6 +171,13 @@ mod tests {
             "{html}"
         );
         assert!(html.contains("&lt;b&gt;") && html.contains("&lt;script&gt;"), "{html}");
+    }
+
+    #[test]
+    fn pictures_are_their_descriptions() {
+        let text = "![a <b> page](pictures/x.png)\n";
+        let page = Source { part: "", title: "", file: "cli.md", text };
+        assert_eq!(html(&page, "/book"), "<p><em>a &lt;b&gt; page</em></p>\n");
     }
 
     #[test]
