@@ -65,13 +65,16 @@ pub(super) fn small_grid(launched: &Launched<'_>) -> Option<Advice> {
     })
 }
 
-/// Detects a last wave that fills only a part of the GPU.
+/// Detects a last wave that fills only a part of the GPU, and a single wave that gives some
+/// multiprocessors more blocks than others.
 pub(super) fn tail_effect(launched: &Launched<'_>) -> Option<Advice> {
     let waves = launched.get("waves_per_sm")?;
     let full = waves.ceil();
-    // With one wave or less there is no tail.
-    if launched.is_emulated() || waves <= 1.0 {
+    if launched.is_emulated() {
         return None;
+    }
+    if waves <= 1.0 {
+        return uneven_blocks(launched);
     }
     let idle = (full - waves) / full;
     if idle < TAIL_FROM {
@@ -93,6 +96,38 @@ pub(super) fn tail_effect(launched: &Launched<'_>) -> Option<Advice> {
             percent(TAIL_FROM)
         ),
         evidence: launched.evidence(&["waves_per_sm", "grid_size"])?,
+    })
+}
+
+/// Detects a grid of one wave whose blocks do not divide evenly among the multiprocessors.
+fn uneven_blocks(launched: &Launched<'_>) -> Option<Advice> {
+    let blocks = launched.get("grid_size")?;
+    let multiprocessors = f64::from(launched.facts.device.multiprocessors);
+    if multiprocessors < 1.0 || blocks <= multiprocessors {
+        return None;
+    }
+    let most = (blocks / multiprocessors).ceil();
+    let idle = 1.0 - blocks / (most * multiprocessors);
+    if idle < TAIL_FROM {
+        return None;
+    }
+    let mut evidence = launched.evidence(&["grid_size", "waves_per_sm"])?;
+    evidence.push(field("device.multiprocessors", multiprocessors, "multiprocessors"));
+    Some(Advice {
+        code: AdviceCode::TailEffect,
+        message: format!(
+            "the grid has {blocks:.0} blocks for {multiprocessors:.0} multiprocessors: some run \
+             {most:.0} blocks and others fewer, so up to {} of the GPU is idle until the last one \
+             ends; make blocks smaller, or choose a multiple of {multiprocessors:.0} blocks",
+            percent(idle)
+        ),
+        share: idle,
+        share_of: ShareOf::Capacity,
+        threshold: format!(
+            "at least {} of the multiprocessors' time is idle, if all blocks take equally long",
+            percent(TAIL_FROM)
+        ),
+        evidence,
     })
 }
 

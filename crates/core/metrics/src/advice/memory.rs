@@ -1,6 +1,6 @@
 //! Advice about memory accesses.
 
-use super::{Advice, AdviceCode, Evidence, Launched, field, percent};
+use super::{Advice, AdviceCode, Evidence, Launched, ShareOf, field, percent};
 
 /// Minimum share of wasted sectors; ragged row ends may waste less than that.
 const WASTED_FROM: f64 = 0.1;
@@ -20,6 +20,9 @@ const FULL_SECTORS: [f64; 3] = [4.0, 8.0, 16.0];
 /// Maximum difference between the number of sectors per request and one of [`FULL_SECTORS`] plus
 /// one.
 const SHIFTED_WITHIN: f64 = 0.15;
+
+/// Share of spills if neither their requests nor the use of memory is known.
+const UNCOUNTED_SPILLS: f64 = 0.1;
 
 /// Detects requests to global memory that touch more sectors than adjacent accesses of the same
 /// bytes would.
@@ -212,7 +215,9 @@ pub(super) fn local_memory(launched: &Launched<'_>) -> Option<Advice> {
         "shared_load_requests",
         "shared_store_requests",
     ];
-    let local = launched.values.sum(&requests)?;
+    let Some(local) = launched.values.sum(&requests) else {
+        return spills(launched, f64::from(spilled.filter(|&bytes| bytes > 0)?));
+    };
     let all = local + launched.values.sum(&others).unwrap_or(0.0);
     let part = (all > 0.0).then(|| local / all)?;
     if part < LOCAL_FROM {
@@ -252,6 +257,26 @@ pub(super) fn local_memory(launched: &Launched<'_>) -> Option<Advice> {
             "at least {} of the requests: fewer may be a prologue that runs once",
             percent(LOCAL_FROM)
         ),
+        evidence,
+    })
+}
+
+/// Detects spills of registers from what the compiler reports, where requests were not counted.
+fn spills(launched: &Launched<'_>, bytes: f64) -> Option<Advice> {
+    let mut evidence =
+        vec![field("compile.resources.spill_store_bytes + spill_load_bytes", bytes, "bytes")];
+    evidence.extend(launched.metric("registers_per_thread"));
+    Some(Advice {
+        code: AdviceCode::LocalMemory,
+        message: format!(
+            "the compiler spills registers: {bytes:.0} bytes of stores and loads per thread go to \
+             local memory; keep fewer values live, unroll loops less, or allow more registers \
+             (`__launch_bounds__`, `--maxrregcount`)"
+        ),
+        // How often the spills run is not known.
+        share: launched.memory_use().unwrap_or(UNCOUNTED_SPILLS).clamp(0.0, 1.0),
+        share_of: ShareOf::Traffic,
+        threshold: "any spill".to_owned(),
         evidence,
     })
 }

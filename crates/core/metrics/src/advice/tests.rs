@@ -47,7 +47,13 @@ fn nothing_is_said_without_numbers() {
 fn each_rule_speaks_from_its_threshold_on() {
     use AdviceCode::*;
     type Sample = &'static [(&'static str, f64)];
-    let cases: [(AdviceCode, Sample, Sample); 10] = [
+    let cases: [(AdviceCode, Sample, Sample); 11] = [
+        (
+            // 133 blocks on 132 multiprocessors: one has two.
+            TailEffect,
+            &[("waves_per_sm", 0.504), ("grid_size", 133.0)],
+            &[("waves_per_sm", 1.0), ("grid_size", 264.0)],
+        ),
         (
             UncoalescedAccess,
             &[("l2_sectors_global", 100.0), ("l2_sectors_global_ideal", 50.0)],
@@ -129,8 +135,8 @@ fn wasted_traffic_counts_by_how_busy_memory_is() {
 
 #[test]
 fn spills_are_told_from_arrays() {
-    let values = [("local_load_requests", 50.0), ("global_load_requests", 50.0)];
-    let said = |spilled: u32| {
+    let counted = [("local_load_requests", 50.0), ("global_load_requests", 50.0)];
+    let found = |spilled: u32, values: &[(&str, f64)]| {
         let resources = Resources {
             spill_store_bytes: Some(spilled),
             spill_load_bytes: Some(spilled),
@@ -143,11 +149,17 @@ fn spills_are_told_from_arrays() {
             inputs: &[],
             timed: Timed::default(),
         };
-        let metrics = metrics(&values);
-        advise(Values::new(&metrics), &facts, None).remove(0).message
+        let metrics = metrics(values);
+        advise(Values::new(&metrics), &facts, None)
     };
+    let said = |spilled: u32| found(spilled, &counted).remove(0).message;
     assert!(said(64).contains("registers are spilled"));
     assert!(said(0).contains("spilled no registers"));
+    // Without counts, what the compiler reports is enough.
+    let uncounted = found(916, &[("dram_throughput", 54.0)]);
+    assert_eq!(uncounted[0].code, AdviceCode::LocalMemory);
+    assert!(uncounted[0].message.contains("1832 bytes"), "{uncounted:?}");
+    assert_eq!(found(0, &[("dram_throughput", 54.0)]), []);
 }
 
 #[test]
