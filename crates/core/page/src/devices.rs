@@ -1,7 +1,7 @@
 //! The page of a server's devices, and of what its machine can do.
 
 use maud::{Markup, html};
-use warpgauge_job_views::Unready;
+use warpgauge_job_views::{Durations, ServiceStatistics, Unready};
 use warpgauge_model::DeviceKind;
 use warpgauge_report::readable::bytes;
 use warpgauge_report::{Capability, DeviceReport, ToolReport, Warning};
@@ -13,6 +13,9 @@ use crate::text;
 /// The maximum number of devices, and of entries of any other list.
 const MAX_DEVICES: usize = 64;
 const MAX_ENTRIES: usize = 100;
+
+/// The period of [`ThroughputStatistics::recent`](warpgauge_job_views::ThroughputStatistics), minutes.
+const RECENT_MINUTES: f64 = 5.0;
 
 /// The machine of a server, for [`devices`].
 #[derive(Debug, Clone)]
@@ -32,6 +35,8 @@ pub struct MachineOverview {
     /// Running programs that may hold the hardware counters.
     pub counter_users: Vec<String>,
     pub warnings: Vec<Warning>,
+    /// Rates and durations since the start, for administrators.
+    pub statistics: Option<ServiceStatistics>,
 }
 
 /// A device of a machine.
@@ -93,6 +98,7 @@ pub fn devices(machine: &MachineOverview, links: &Links) -> String {
             (tools(machine))
             (compilers(machine))
             (warnings(&machine.warnings))
+            @if let Some(statistics) = &machine.statistics { (server(statistics)) }
         },
     };
     content.whole(links)
@@ -203,6 +209,59 @@ fn reason(reason: Option<&str>, remedy: Option<&str>) -> Markup {
     }
 }
 
+/// Shows rates, and the durations of the stages of jobs, since the server's start.
+fn server(statistics: &ServiceStatistics) -> Markup {
+    let ServiceStatistics { compilation, profiling, devices, throughput, .. } = statistics;
+    let minutes = throughput.uptime_s / 60.0;
+    let per_minute = |jobs: u64, minutes: f64| {
+        html! { (text::number(if minutes > 0.0 { jobs as f64 / minutes } else { 0.0 })) " per minute" }
+    };
+    let recently = minutes.min(RECENT_MINUTES);
+    let images = compilation.cache_hits + compilation.cache_misses;
+    let mut facts = vec![
+        ("running for", html! { (text::time(throughput.uptime_s * 1e3)) }),
+        (
+            "jobs accepted",
+            html! { (text::grouped(throughput.total)) ", " (per_minute(throughput.total, minutes)) },
+        ),
+        ("in the last 5 minutes", per_minute(throughput.recent, recently)),
+        ("ended with a report", html! { (text::grouped(throughput.completed)) }),
+        ("ended without one", html! { (text::grouped(throughput.failed)) }),
+        (
+            "wrong outputs",
+            html! { (text::grouped(profiling.wrong)) " of " (text::grouped(profiling.correct + profiling.wrong)) " checked runs" },
+        ),
+        (
+            "compiled before",
+            html! { (text::grouped(compilation.cache_hits)) " of " (text::grouped(images)) " kernels" },
+        ),
+    ];
+    for device in devices.devices.iter().take(MAX_DEVICES) {
+        facts.push(("device in use", html! { "device " (device.device) ", " (text::percent(device.utilization)) " of the time" }));
+    }
+    let head =
+        [("stage", false), ("number", true), ("mean", true), ("shortest", true), ("longest", true)];
+    let stages = [
+        ("compile", &compilation.time),
+        ("wait for a device", &devices.wait),
+        ("run on a device", &profiling.time),
+        ("whole job, from acceptance to end", &throughput.end_to_end),
+    ];
+    let rows = stages.into_iter().map(|(name, time)| html! { tr {
+        td.name { (name) }
+        td.num { (text::grouped(time.count)) }
+        @for seconds in [time.mean_s(), time.min_s, time.max_s] { td.num { (duration(time, seconds)) } }
+    } });
+    Section::new("server", "Server").open(true).note(html! { "since its start" }).with(html! {
+        (parts::facts(facts))
+        (parts::table("Durations of stages", &head, rows))
+    })
+}
+
+fn duration(of: &Durations, seconds: f64) -> Markup {
+    html! { @if of.count > 0 { (text::time(seconds * 1e3)) } @else { "–" } }
+}
+
 fn tools(machine: &MachineOverview) -> Markup {
     let head =
         [("tool", false), ("available", false), ("version", false), ("where, or why not", false)];
@@ -305,6 +364,28 @@ mod tests {
             }],
             counter_users: vec![HOSTILE.to_owned()],
             warnings: vec![Warning::runs_as_root()],
+            statistics: None,
+        }
+    }
+
+    #[test]
+    fn administrators_see_rates_and_durations() {
+        let mut machine = machine(&["ready"]);
+        assert!(!shown(&machine).text.contains("wait for a device"));
+        let mut statistics = ServiceStatistics::default();
+        statistics.throughput.uptime_s = 120.0;
+        (statistics.throughput.total, statistics.throughput.recent) = (12, 8);
+        statistics.devices.wait = Durations { count: 4, total_s: 0.2, min_s: 0.01, max_s: 0.1 };
+        machine.statistics = Some(statistics);
+        let page = shown(&machine);
+        for text in ["12, 6 per minute", "4 per minute", "wait for a device"] {
+            assert!(page.text.contains(text), "{text}: {}", page.text);
+        }
+        let row = &page.text;
+        let row = row.split("wait for a device").nth(1).unwrap();
+        let row = row.split("run on a device").next().unwrap();
+        for text in ["50", "10", "100"] {
+            assert!(row.contains(text), "{text}: {row}");
         }
     }
 

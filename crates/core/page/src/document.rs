@@ -78,6 +78,8 @@ impl Content {
                     @match links.root {
                         Some(_) => {
                             link rel="stylesheet" href=(links.to(&style::path()));
+                            // Without it, browsers request an icon that the server does not have.
+                            link rel="icon" href=(style::ICON);
                         }
                         None => {
                             meta http-equiv="Content-Security-Policy" content=(style::inline_policy());

@@ -12,6 +12,11 @@ pub const TOKENS: &str = include_str!("tokens.css");
 /// The style sheet.
 pub const CSS: &str = concat!(include_str!("tokens.css"), include_str!("page.css"));
 
+/// The icon of pages: a dial, as a URL that contains the drawing.
+pub const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E\
+    %3Cpath d='M2 12a6 6 0 1 1 12 0M8 12l3-5' fill='none' stroke='%231f5fbf' stroke-width='2' \
+    stroke-linecap='round'/%3E%3C/svg%3E";
+
 /// The number of hexadecimal digits of the hash in the file name.
 const NAME_DIGITS: usize = 16;
 

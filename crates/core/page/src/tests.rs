@@ -153,8 +153,8 @@ fn a_correct_kernel_is_understood_from_the_first_lines() {
         "1.50\u{202f}TB/s of 4.90\u{202f}TB/s",
         "device memory",
         "At most 61\u{202f}% of its time",
-        "Shaded batches do not count",
-        "40 do not",
+        "Shaded batches are rejected",
+        "40 rejected",
         "61.25\u{202f}%",
         "1\u{202f}234\u{202f}567\u{202f}sectors",
         "no permission",
@@ -166,6 +166,51 @@ fn a_correct_kernel_is_understood_from_the_first_lines() {
     assert!(words < page.text.find("Advice").unwrap());
     assert_eq!(page.count("figure"), 3, "two of the samples, and the roofline");
     assert!(html.contains("<code>bytes</code>"), "code in a message is code");
+}
+
+#[test]
+fn the_first_view_names_the_cause_that_the_report_knows() {
+    let shows = |report: &Value, texts: &[&str]| {
+        let page = Parsed::of(&evaluation_page(report));
+        for text in texts {
+            assert!(page.text.contains(text), "{text} is missing in {}", page.text);
+        }
+    };
+    // Neither roofline nor advice: the busiest unit, which may be one that was not measured.
+    let mut busy = measured(40);
+    let metrics = &mut busy["kernel_exec_result"]["metadata"]["device_metrics"];
+    (metrics["advice"], metrics["roofline"]) = (json!([]), Value::Null);
+    let unit = |value: f64| json!({"value": value, "unit": "%", "source": "cupti"});
+    metrics["metrics"]["l1_throughput"] = unit(87.7);
+    shows(&busy, &["Busiest unit", "L1 and shared memory 87.7", "device memory 61.3", "explain"]);
+    let metrics = &mut busy["kernel_exec_result"]["metadata"]["device_metrics"];
+    metrics["metrics"]["compute_memory_throughput"] = unit(95.0);
+    shows(&busy, &["a unit that was not measured", "busy for 95"]);
+    // Two modes stand beside the median.
+    let mut modes = measured(40);
+    modes["measurement"]["summary"]["modes"] =
+        json!({"fast_ms": 0.27, "slow_ms": 0.51, "slow_share": 0.52});
+    shows(&modes, &["Two modes: 270.0\u{202f}µs and 510.0\u{202f}µs, 52\u{202f}% of the launches"]);
+    // Spills are known without a profile.
+    let mut spilled = example("report");
+    let resources = &mut spilled["compile"]["resources"];
+    (resources["spill_store_bytes"], resources["spill_load_bytes"]) = (json!(900), json!(932));
+    shows(
+        &spilled,
+        &["spilled registers", "900\u{202f}B stored and 932\u{202f}B loaded per thread"],
+    );
+    // What the memory checks found comes before its consequences.
+    let mut raced = example("report");
+    raced["verdict"] = json!("wrong");
+    raced["failure"] =
+        json!({"stage": "verifying", "code": "nondeterministic", "message": "launches differ"});
+    raced["sanitize"] = json!({"available": true, "findings": [{
+        "check": "shared_race", "kernel": "k", "source": "kernel.cu:7", "message": "m", "count": 3,
+    }]});
+    shows(
+        &raced,
+        &["The memory checks found a shared race at kernel.cu:7. Besides, launches differ"],
+    );
 }
 
 #[test]

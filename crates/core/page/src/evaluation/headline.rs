@@ -2,7 +2,7 @@
 //! and what limits the kernel.
 
 use maud::{Markup, html};
-use warpgauge_metrics::si;
+use warpgauge_metrics::{DeviceMetrics, si};
 use warpgauge_model::{DeviceKind, Severity};
 use warpgauge_report::{EvaluateResponse, KernelVerdict, RuntimeStats};
 use warpgauge_statistics::{BytesFrom, FloorLimit, RankedBy, Rates};
@@ -25,6 +25,13 @@ pub(crate) fn headline_sentence(report: &EvaluateResponse) -> String {
         KernelVerdict::NotCompiled => first_error.as_deref().unwrap_or(sentence),
         _ => sentence,
     };
+    let found = report.sanitize.iter().flat_map(|sanitize| &sanitize.findings).next();
+    let found = found.filter(|_| report.kernel_verdict() == KernelVerdict::Wrong).map(|finding| {
+        let check = finding.check.replace('_', " ");
+        let place = finding.source.as_ref().map_or(String::new(), |source| format!(" at {source}"));
+        format!("the memory checks found a {check}{place}. Besides, {sentence}")
+    });
+    let sentence = found.as_deref().unwrap_or(sentence);
     let mut letters = sentence.chars();
     let first = letters.next().map(char::to_uppercase);
     let end = if sentence.ends_with(['.', '!', '?', ']']) { "" } else { "." };
@@ -80,12 +87,21 @@ fn time(report: &EvaluateResponse, stats: &RuntimeStats) -> Figure {
         RankedBy::Median => ("Median time of a launch", stats.median),
     };
     let unranked = report.unranked();
+    let summary = report.measurement.as_ref().and_then(|measurement| measurement.summary.as_ref());
+    let modes = summary.and_then(|summary| summary.modes).filter(|_| !emulated);
     let below = html! {
         p { (median(stats)) }
         @if stats.ranked_by == RankedBy::Mean {
             p { "Median " (text::time(stats.median)) "; some launches do the work of others, so the mean is used." }
         }
         @if emulated { p { "This is the time of the emulation. It says nothing about a GPU." } }
+        @if let Some(modes) = modes {
+            p.say {
+                "Two modes: " (text::time(modes.fast_ms)) " and " (text::time(modes.slow_ms)) ", "
+                (text::percent(modes.slow_share)) " of the launches in the slower one. Between such modes a median \
+                 says little. Does the work depend on the inputs, which differ from launch to launch?"
+            }
+        }
         @if let Some(why) = unranked { p.say { "No rank: " (text::message(why)) } }
     };
     Figure { title, value: Value::Number(text::time(value)), below }
@@ -127,7 +143,11 @@ fn work(report: &EvaluateResponse) -> Figure {
 fn light(report: &EvaluateResponse) -> Option<Figure> {
     let measurement = report.measurement.as_ref()?;
     let rates = measurement.rates.as_ref();
-    let title = "Speed of light";
+    let title = match rates.and_then(|rates| rates.limit) {
+        Some(FloorLimit::Memory) => "Speed of light, by memory",
+        Some(FloorLimit::Compute) => "Speed of light, by arithmetic",
+        None => "Speed of light",
+    };
     let share = rates.and_then(|rates| Some((rates, rates.of_speed_of_light?)));
     let Some((rates, share)) = share else {
         let derivation = measurement.speed_of_light.iter().flat_map(|light| &light.derivation);
@@ -206,11 +226,64 @@ fn limit(report: &EvaluateResponse) -> Option<Figure> {
             let title = "Main observation";
             Some(Figure { title, value: Value::Words(text::word(&advice.code)), below })
         }
-        (None, None) if metrics.is_some() => None,
-        (None, None) => {
-            let below =
-                html! { p { "Evaluate with " code { "profile" } " to find out what limits it." } };
-            Some(Figure { title, value: Value::Words("Not profiled".to_owned()), below })
-        }
+        (None, None) => match metrics {
+            Some(metrics) => busiest(metrics),
+            None => Some(not_profiled(report)),
+        },
+    }
+}
+
+/// Metrics of the busy share of a unit, percent, and the names of the units.
+const UNITS: [(&str, &str); 4] = [
+    ("sm_throughput", "arithmetic and issue"),
+    ("l1_throughput", "L1 and shared memory"),
+    ("l2_throughput", "L2"),
+    ("dram_throughput", "device memory"),
+];
+
+/// Shows the busiest unit of a launch about which no rule says more. Returns `None` if no unit was
+/// measured, as on the emulated device.
+fn busiest(metrics: &DeviceMetrics) -> Option<Figure> {
+    let get = |id: &str| metrics.metrics.get(id)?.value.filter(|value| value.is_finite());
+    let mut units =
+        UNITS.iter().filter_map(|(id, name)| Some((get(id)?, *name))).collect::<Vec<_>>();
+    units.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (most, first) = *units.first()?;
+    let any = get("compute_memory_throughput").filter(|&any| any > most + UNMEASURED_BY);
+    let name = if any.is_some() { "a unit that was not measured" } else { first };
+    let shares =
+        units.iter().map(|(share, name)| format!("{name} {}", text::percent(share / 100.0)));
+    let shares = shares.collect::<Vec<_>>().join(", ");
+    let below = html! {
+        @if let Some(any) = any { p { "It is busy for " (text::percent(any / 100.0)) " of its peak." } }
+        p { "Of their peaks: " (shares) "." }
+        p { "No rule explains more. " code { "profile: {metrics: [explain]}" } " collects what all rules need." }
+    };
+    Some(Figure { title: "Busiest unit", value: Value::Words(name.to_owned()), below })
+}
+
+/// Percentage points by which the busiest unit exceeds the measured ones if it is none of them.
+const UNMEASURED_BY: f64 = 5.0;
+
+/// Shows what the compiler knows about a kernel without metrics: spills.
+fn not_profiled(report: &EvaluateResponse) -> Figure {
+    let resources = report.compile.as_ref().and_then(|compile| compile.resources.as_ref());
+    let spills = resources.and_then(|used| used.spill_store_bytes.zip(used.spill_load_bytes));
+    let spills = spills.filter(|(stored, loaded)| stored + loaded > 0);
+    let hint = html! { p { "Evaluate with " code { "profile" } " to find out what limits it." } };
+    match spills {
+        Some((stored, loaded)) => Figure {
+            title: "Main observation",
+            value: Value::Words("spilled registers".to_owned()),
+            below: html! {
+                p { (stored) "\u{202f}" "B stored and " (loaded) "\u{202f}" "B loaded per thread, in local memory." }
+                (hint)
+            },
+        },
+        None => Figure {
+            title: "Limited by",
+            value: Value::Words("Not profiled".to_owned()),
+            below: hint,
+        },
     }
 }

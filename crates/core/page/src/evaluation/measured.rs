@@ -43,8 +43,8 @@ pub(super) fn samples(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     let in_time = chart::series(series);
     let rejects = measurement.map_or(0, |it| it.rejected.iter().map(|one| one.count).sum::<u32>());
     let note = html! {
-        (text::counted(stats.samples as usize, "sample")) " count"
-        @if rejects > 0 { ", " (rejects) " do not" }
+        (text::counted(stats.samples as usize, "sample"))
+        @if rejects > 0 { " and " (rejects) " rejected" }
         "; " (text::time(stats.min)) " to " (text::time(stats.max))
     };
     scope.section("samples", "Samples").note(note).open(distribution.is_some()).with(html! {
@@ -56,9 +56,9 @@ pub(super) fn samples(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
         @if let Some(svg) = in_time {
             (parts::figure(svg, html! {
                 "The same in order of time, including rejected samples."
-                @if rejected.contains(&true) { " Shaded batches do not count." }
+                @if rejected.contains(&true) { " Shaded batches are rejected." }
                 @if rejects > 0 && !rejected.contains(&true) {
-                    " The report does not say which of them do not count."
+                    " The report does not say which of them are rejected."
                 }
             }))
         }

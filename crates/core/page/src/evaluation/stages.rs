@@ -41,7 +41,7 @@ pub(crate) fn stages(scope: Scope<'_>, timings: &Timings) -> Markup {
     let head = [("stage", false), ("time", true), ("share", true), ("", false)];
     let table = parts::table("Stages", &head, rows);
     let note = html! { (text::time(timings.total)) " in all" };
-    scope.section("stages", "Where the time went").note(note).with(html! {
+    scope.section("stages", "Stages of the evaluation").note(note).with(html! {
         (table)
         @if timings.device_busy > 0.0 {
             p.small.dim {

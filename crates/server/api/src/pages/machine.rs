@@ -8,7 +8,7 @@ use crate::middleware::hidden_paths::HiddenPaths;
 use crate::routes::machine::capabilities::{Capabilities, DeviceCapabilities};
 use warpgauge_page::{DeviceOverview, MachineOverview};
 use warpgauge_report::Capability;
-use warpgauge_service::{DeviceView, Services};
+use warpgauge_service::{Caller, DeviceView, Services};
 
 /// Returns the devices and the capabilities of the machine. The path of the data directory is
 /// visible only to administrators, as in the answers for programs.
@@ -21,9 +21,15 @@ pub(super) async fn overview(
     let status = service.machine.status();
     let capabilities = Capabilities::new(&status, &tooling);
     let all = (status, capabilities, unready);
-    let (status, capabilities, unready) = match request.data::<Sees>() {
-        Some(Sees::Everything) => all,
-        _ => {
+    let sees_everything = matches!(request.data::<Sees>(), Some(Sees::Everything));
+    // Without a database there are no statistics, and the page gives the reason in `unready`.
+    let statistics = match request.data::<Caller>() {
+        Some(caller) if sees_everything => service.machine.statistics(caller).await.ok(),
+        _ => None,
+    };
+    let (status, capabilities, unready) = match sees_everything {
+        true => all,
+        false => {
             let places = request.data::<HiddenPaths>();
             let none = || ApiError::internal("page", "the page cannot be written");
             places.ok_or_else(none)?.hidden_in(all)?
@@ -42,6 +48,7 @@ pub(super) async fn overview(
         tools: capabilities.tools,
         counter_users: capabilities.counter_users,
         warnings: capabilities.warnings,
+        statistics,
     })
 }
 
