@@ -12,7 +12,7 @@ use super::progress::Progress;
 use super::sweep_sizes::size_axes;
 use super::sweep_table::SweepTableView;
 use super::terminal::Terminal;
-use super::{CliError, kernel_contract, place, sweep_axes};
+use super::{CliError, kernel_contract, place, report, sweep_axes};
 use crate::exit::Exit;
 use warpgauge_client::{Reply, WaitEvent};
 use warpgauge_config::Config;
@@ -99,6 +99,8 @@ pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Resu
         terminal.print(&csv)?;
     } else if let Some(table) = table {
         terminal.print(&table.summary(&answer))?;
+        let page = args.target.page_of(&answer.job_id);
+        terminal.print(&report::page_line(page.as_deref(), terminal.style()))?;
     } else {
         terminal.print_line(&text)?;
     }

@@ -31,6 +31,12 @@ impl Target {
         let Some(server) = &self.server else { return Ok(None) };
         client(server, self.api_key.as_ref(), self.ca_cert.as_ref()).map(Some)
     }
+
+    /// Returns the URL of a job's page at the given server; `None` if no server is given.
+    pub(super) fn page_of(&self, job_id: &str) -> Option<String> {
+        let client = self.client().ok().flatten()?;
+        Some(client.page_of(job_id))
+    }
 }
 
 /// Returns a client for the server at this address. An empty path of a certificate file has the

@@ -115,6 +115,6 @@ fn evaluations_come_first_and_the_clean_up_example_keeps_a_month() {
     assert_eq!(first, "/evaluate");
     assert_eq!(
         tags.collect::<Vec<_>>(),
-        ["Kernels", "Spmv", "Tensors", "Functions", "Gate", "Jobs", "Reports", "Machine"]
+        ["Kernels", "Jobs", "Gate", "Reports", "Machine", "Spmv", "Tensors", "Functions"]
     );
 }

@@ -18,7 +18,7 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Settings of the environment that a developer may have, and that a test must not see.
-const SETTINGS: [&str; 20] = [
+const SETTINGS: [&str; 21] = [
     "GPU_SERVICE_HOST",
     "GPU_SERVICE_PORT",
     "GPU_SERVICE_API_KEY",
@@ -38,6 +38,7 @@ const SETTINGS: [&str; 20] = [
     "WARPGAUGE_FUNCTION_KEYS",
     "WARPGAUGE_PICKLE_KEYS",
     "WARPGAUGE_WEBHOOK_SECRET",
+    "WARPGAUGE_PUBLIC_URL",
     "RUST_LOG",
 ];
 

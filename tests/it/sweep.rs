@@ -265,6 +265,10 @@ fn the_command_line_prints_the_table_here_and_from_a_server() {
         assert!(out.contains("\n6 points in "), "{out}");
         assert!(out.contains("1 correct, 3 invalid, 1 not_compiled, 1 wrong"), "{out}");
         assert!(!out.contains('\x1b'), "no colour where there is no terminal");
+        let page = lines.last().unwrap().split_whitespace().collect::<Vec<_>>();
+        let links =
+            matches!(page[..], ["page", url] if url.starts_with(&format!("{}/jobs/", server.url)));
+        assert_eq!(links, !flags.is_empty(), "{out}");
     }
     let (_, out, _) = run(&["--server", &server.url, "--json", "--quiet"]);
     let answer: Value = serde_json::from_str(&out).unwrap();

@@ -99,9 +99,14 @@ fn read(stream: &mut TcpStream) -> Hook {
     Hook { path, signature, body: String::from_utf8(body).unwrap() }
 }
 
+/// Address that the operator gives for links to pages.
+const PUBLIC: &str = "https://gpu.example.org/tools/";
+
 fn configured(data: &Path, hosts: &str) -> PathBuf {
     let file = data.join("webhooks.toml");
-    let text = format!("[server]\nwebhook_secret = \"{SECRET}\"\nwebhook_hosts = {hosts}\n");
+    let text = format!(
+        "[server]\nwebhook_secret = \"{SECRET}\"\nwebhook_hosts = {hosts}\npublic_url = \"{PUBLIC}\"\n"
+    );
     std::fs::write(&file, text).unwrap();
     file
 }
@@ -137,6 +142,7 @@ fn the_end_of_a_job_is_told_and_tried_again(home: &Home) {
             (&json!("completed"), &json!("success"))
         );
         assert_eq!(message["links"]["job"], format!("/jobs/{id}"));
+        assert_eq!(message["links"]["page"], format!("https://gpu.example.org/tools/jobs/{id}"));
     }
     assert_eq!(attempts[0].body, attempts[2].body);
     let job = server.get(&format!("/jobs/{id}")).json;

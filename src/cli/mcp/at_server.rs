@@ -43,6 +43,10 @@ impl ServerDesk {
 }
 
 impl JobBackend for ServerDesk {
+    fn page_of(&self, job_id: &str) -> Option<String> {
+        Some(self.client.page_of(job_id))
+    }
+
     fn submit(&self, order: JobOrder) -> JobBackendFuture<'_, String> {
         self.ask(move |client| {
             let JobOrder { request, label, idempotency_key } = order;

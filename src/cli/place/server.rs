@@ -114,7 +114,7 @@ impl Place for AtServer {
                 // On a terminal, the note would remain above the bar. The report contains the id as
                 // well.
                 WaitEvent::Accepted(id) if !terminal.interactive => {
-                    terminal.note(&format!("warpgauge: job {id} at {}", self.client.url()));
+                    terminal.note(&format!("warpgauge: job {id} at {}", self.client.page_of(&id)));
                 }
                 WaitEvent::Job(event) => on_event(&event),
                 other => remark(&other, terminal),
@@ -122,7 +122,11 @@ impl Place for AtServer {
             Ok(())
         };
         let attendant = JobWaiter { told, interruptible: &signals::interrupts };
-        self.client.attended(attendant).gate(&request, patience(self.patience_s, terminal))
+        let requested = self.client.attended(attendant);
+        let mut report: GateReport =
+            requested.gate(&request, patience(self.patience_s, terminal))?;
+        report.page = report.job_id.as_deref().map(|id| self.client.page_of(id));
+        Ok(report)
     }
 
     fn baselines(&mut self) -> Result<Vec<BaselineSummary>, CliError> {

@@ -80,6 +80,15 @@ pub(super) fn evaluation(response: &EvaluateResponse, style: Style) -> String {
     page.text
 }
 
+/// Returns the last line of a report: the address of its page at a server. Empty without a server.
+pub(super) fn page_line(page: Option<&str>, style: Style) -> String {
+    let mut line = Page::new(style);
+    if let Some(url) = page {
+        line.row_unwrapped("page", url);
+    }
+    line.text
+}
+
 /// Adds details of how the result was obtained.
 fn details(page: &mut Page, response: &EvaluateResponse) {
     for (name, comparison) in response.validation.outputs.iter().filter(|(_, one)| one.passed) {

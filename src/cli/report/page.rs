@@ -50,6 +50,11 @@ impl Page {
         self.text.push_str(&self.style.filled(&format!("  {label:<LABEL$}"), 2 + LABEL, content));
     }
 
+    /// Adds a row that is not wrapped, so that a terminal recognises its URL.
+    pub(super) fn row_unwrapped(&mut self, label: &str, content: &str) {
+        self.text.push_str(&format!("  {label:<LABEL$}{}\n", plain(content)));
+    }
+
     pub(super) fn more(&mut self, content: &str) {
         self.row("", content);
     }

@@ -103,7 +103,10 @@ fn a_server_says_what_this_machine_would() {
             assert_eq!(exit, 2, "{stdout}\n{stderr}");
             timeless(serde_json::from_str(&stdout).unwrap())
         };
-        let (here, there) = (json(&[]), json(&["--server", &server.url]));
+        let (here, mut there) = (json(&[]), json(&["--server", &server.url]));
+        // Only a server has pages.
+        let page = there.as_object_mut().unwrap().remove("page").expect("a page");
+        assert!(page.as_str().unwrap().starts_with(&format!("{}/jobs/", server.url)), "{page}");
         assert_eq!(here["baseline"]["kind"], "git");
         assert!(here["commit"].as_str().unwrap().ends_with("-dirty"), "{here}");
         assert_eq!(outcomes(&here), ["REGRESSION", "NEW", "MISSING"]);

@@ -250,6 +250,9 @@ fn an_agent_may_have_a_server_elsewhere() {
     let mut own = OwnServer::start(&["--server", &server.url], &environment);
     let answer = own.call("evaluate_kernel", json!({"request": increment(), "label": "mine"}));
     assert_eq!(answer["verdict"], "correct", "{answer}");
+    let page = format!("{}/jobs/{}", server.url, answer["job_id"].as_str().unwrap());
+    assert_eq!(answer["page"], page.as_str(), "{answer}");
+    assert!(answer["text"].as_str().unwrap().contains(&format!("Page for people: {page}")));
     let missing = own.call("get_job", json!({"job_id": "nonsense"}));
     assert!(missing["error"]["message"].as_str().unwrap().contains("no job nonsense"), "{missing}");
     let mut zero = increment();

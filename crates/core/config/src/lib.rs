@@ -51,6 +51,7 @@ pub struct ServerConfig {
     pub functions_without_keys: bool,
     pub webhook_secret: String,
     pub webhook_hosts: Vec<String>,
+    pub public_url: String,
     pub allowed_hosts: Vec<String>,
     pub body_limit_bytes: u64,
     pub upload_limit_bytes: u64,

@@ -11,6 +11,8 @@ pub enum SettingKind {
     Text,
     /// A host name or address: non-empty text without white space.
     Host,
+    /// Address of a server: empty, or an `http` or `https` URL without login, query and fragment.
+    WebAddress,
     /// A list of keys, each with 1 to 512 printable characters.
     Keys,
     /// Text that is never shown. It is empty, or has 16 to 512 printable characters.
@@ -78,6 +80,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("server.functions_without_keys", SettingKind::Boolean),
     with_env("server.webhook_secret", SettingKind::Secret, "WARPGAUGE_WEBHOOK_SECRET"),
     setting("server.webhook_hosts", SettingKind::Hosts),
+    with_env("server.public_url", SettingKind::WebAddress, "WARPGAUGE_PUBLIC_URL"),
     with_env("server.allowed_hosts", SettingKind::Hosts, "WARPGAUGE_ALLOWED_HOSTS"),
     setting("server.body_limit_bytes", SettingKind::Integer(1_024, MAX_BYTES)),
     setting("server.upload_limit_bytes", SettingKind::Integer(1_024, MAX_BYTES)),

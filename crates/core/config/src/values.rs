@@ -44,6 +44,9 @@ impl FromStr for DeviceSelection {
 }
 
 /// Maximum length of a setting's text, in bytes.
+/// Maximum length of the server's public address, bytes.
+const MAX_WEB_ADDRESS: usize = 200;
+
 const MAX_TEXT_BYTES: usize = 4_096;
 
 const MAX_KEYS: usize = 10_000;
@@ -70,6 +73,10 @@ impl SettingKind {
             SettingKind::Secret => {
                 "empty, or a secret of 16 to 512 printable characters".to_owned()
             }
+            SettingKind::WebAddress => format!(
+                "empty, or a URL of at most {MAX_WEB_ADDRESS} bytes such as \
+                 \"https://gpu.example.org\", without login, query and fragment"
+            ),
             SettingKind::Hosts => format!(
                 "a list of at most {MAX_HOSTS} hosts such as \"ci.example.org\", \
                  \"*.example.org\" or \"ci.example.org:8443\""
@@ -106,6 +113,7 @@ impl SettingKind {
             | SettingKind::Secret
             | SettingKind::DatabaseUrl
             | SettingKind::Host
+            | SettingKind::WebAddress
             | SettingKind::Devices
             | SettingKind::Choice(_)
             | SettingKind::LogFilter
@@ -149,6 +157,7 @@ impl SettingKind {
                 text.is_empty() || (text.len() >= MIN_SECRET && is_key_text(text))
             }
             SettingKind::Host => !text.is_empty() && !text.contains(char::is_whitespace),
+            SettingKind::WebAddress => text.is_empty() || is_web_address(text),
             SettingKind::Devices => text.parse::<DeviceSelection>().is_ok(),
             SettingKind::Choice(words) => words.contains(&text),
             SettingKind::LogFilter => is_log_filter(text),
@@ -168,6 +177,15 @@ fn parse_bool(text: &str) -> Option<bool> {
         "false" | "0" | "no" | "off" => Some(false),
         _ => None,
     }
+}
+
+/// Returns whether a text is an `http` or `https` URL of a server: host, optional port and path.
+fn is_web_address(text: &str) -> bool {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let Some(rest) = rest.filter(|_| text.len() <= MAX_WEB_ADDRESS) else { return false };
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let is_path = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%".contains(&byte);
+    !host.contains('*') && HostPattern::parse(host).is_some() && path.bytes().all(is_path)
 }
 
 fn is_key(value: &toml::Value) -> bool {
@@ -288,6 +306,30 @@ mod tests {
         let hosts = |text: &str| SettingKind::Hosts.parse(text).map(|v| v.as_array().map(Vec::len));
         assert_eq!(hosts("a.example, *.example.org:*"), Some(Some(2)));
         assert_eq!(hosts("http://a.example"), None);
+    }
+
+    #[test]
+    fn web_addresses() {
+        let fits = |text: &str| SettingKind::WebAddress.parse(text).is_some();
+        for right in ["", "http://localhost:8000", "https://gpu.example.org/tools/warpgauge/"] {
+            assert!(fits(right), "{right:?}");
+        }
+        let long = format!("https://h/{}", "a".repeat(200));
+        for wrong in [
+            "gpu.example.org",
+            "ftp://h",
+            "http://",
+            "http:///x",
+            "http://user:secret@h",
+            "http://h/?q",
+            "http://h/#f",
+            "http://h/<b>",
+            "http://*.h",
+            "http://h x",
+            &long,
+        ] {
+            assert!(!fits(wrong), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -44,6 +44,7 @@ pub fn finish(
         schema_version: SCHEMA_VERSION,
         warpgauge_version: env!("CARGO_PKG_VERSION").to_owned(),
         job_id: Some(job_id.to_owned()),
+        page: None,
         suite: plan.suite,
         baseline: plan.baseline,
         commit: plan.commit,

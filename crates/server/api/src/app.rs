@@ -59,7 +59,7 @@ pub(super) fn app(
     let watchers = Watchers::new(phase.clone(), config.max_connections, shared);
     let (body, upload) = (config.body_limit_bytes, config.upload_limit_bytes);
     let limits = BodyLimits::new(body, upload, shared, Deadlines::new(config));
-    let mcp = Mcp::new(&service, &limits, watchers.clone(), phase.clone());
+    let mcp = Mcp::new(&service, &limits, &config.public_url, watchers.clone(), phase.clone());
     let operations = (
         Kernels { service: service.clone() },
         Spmv { service: service.clone() },

@@ -17,7 +17,7 @@ use crate::connection::{Connection, Reply};
 use crate::delivery::AttendedRequests;
 use crate::error::ClientError;
 use crate::jobs::RemoteJobs;
-use crate::routes::encoded;
+use crate::routes::{encoded, job_route};
 use crate::unattended::UnattendedRequests;
 
 /// A client of one server. Clones share the settings of the connection.
@@ -58,6 +58,11 @@ impl Client {
     /// Returns the URL as the caller gave it.
     pub fn url(&self) -> &str {
         self.connection.url()
+    }
+
+    /// Returns the URL of the page that shows a job in a browser.
+    pub fn page_of(&self, job_id: &str) -> String {
+        self.connection.url_of(&job_route(job_id, ""))
     }
 
     /// Returns an interface for requests whose progress `attendant` receives until the answer

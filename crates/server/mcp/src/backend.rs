@@ -19,6 +19,11 @@ pub trait JobBackend: Send + Sync + 'static {
         ""
     }
 
+    /// Returns the URL of a job's page, if the server's address is known.
+    fn page_of(&self, _job_id: &str) -> Option<String> {
+        None
+    }
+
     /// Submits a job. Returns its id once the job can be read.
     fn submit(&self, order: JobOrder) -> JobBackendFuture<'_, String>;
 

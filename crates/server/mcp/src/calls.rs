@@ -117,7 +117,12 @@ async fn job(
     let job_id = backend.submit(call.order).await?;
     let job =
         Waiting { backend, job_id: &job_id, context, cancels: true }.until_end(call.wait).await?;
-    Ok(answer::of_job(&job))
+    Ok(described(backend, &job))
+}
+
+/// Returns the answer about a job, with the address of its page.
+fn described(backend: &dyn JobBackend, job: &JobView) -> Outcome {
+    Outcome { page: backend.page_of(&job.job_id), ..answer::of_job(job) }
 }
 
 async fn get_job(
@@ -143,7 +148,7 @@ async fn get_job(
             }
         }),
     };
-    Ok((answer::of_job(&job), part))
+    Ok((described(backend, &job), part))
 }
 
 /// Returns the content of a resource.

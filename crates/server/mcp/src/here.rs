@@ -29,12 +29,20 @@ pub struct ServiceBackend {
     caller: Caller,
     keeping: JobDurability,
     cancels: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Address at which users reach the server. Empty if it is not known.
+    public_url: String,
 }
 
 impl ServiceBackend {
     /// Creates a backend for one caller.
     pub fn new(service: Services, caller: Caller, keeping: JobDurability) -> Self {
-        Self { service, caller, keeping, cancels: Box::new(|| true) }
+        let public_url = String::new();
+        Self { service, caller, keeping, cancels: Box::new(|| true), public_url }
+    }
+
+    /// Adds links to pages of jobs at this address to answers, unless it is empty.
+    pub fn linking_to(self, public_url: impl Into<String>) -> Self {
+        Self { public_url: public_url.into(), ..self }
     }
 
     /// Cancels jobs only while `cancels` returns true. A server that shuts down ends its calls, but
@@ -111,6 +119,11 @@ impl ServiceBackend {
 impl JobBackend for ServiceBackend {
     fn owner(&self) -> &str {
         &self.caller.owner
+    }
+
+    fn page_of(&self, job_id: &str) -> Option<String> {
+        let base = self.public_url.trim_end_matches('/');
+        (!base.is_empty()).then(|| format!("{base}/jobs/{job_id}"))
     }
 
     fn submit(&self, order: JobOrder) -> JobBackendFuture<'_, String> {

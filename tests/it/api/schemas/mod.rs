@@ -144,7 +144,9 @@ fn comparison_requests() {
         "isolation": "fresh", "measure_identical": false, "requires": full_requirements(),
         "decision": {"margin": 0.25, "equivalence": 0.5, "alpha": 0.125, "blocks": 16},
     });
-    check::<CompareRequest>("CompareRequest", &[full, minimal]);
+    // So have kernels, as parts of requests for evaluations.
+    let others = ["/ref_kernel", "/custom_kernel", "/candidates/0/kernel"];
+    check_around::<CompareRequest>("CompareRequest", &[full, minimal], &others);
 }
 
 #[test]
@@ -316,6 +318,7 @@ fn gate_report() -> Value {
     }
     case["calibration"] =
         json!({"floor": 0.5, "minimum_detectable_effect": 0.25, "advisory": ["why"]});
+    report["page"] = json!("https://gpu.example.org/jobs/1");
     report
 }
 
@@ -349,19 +352,21 @@ fn gates() {
         "removed": [{"name": "b", "metric": "barriers", "policy": policy}], "notes": ["n"],
     });
     let minimal = json!({"cases": [{"name": "a", "contract": bare}]});
-    check::<GateRequest>("GateRequest", &[full, minimal]);
+    // Contracts have a check of their own.
+    let others = ["/cases/0/contract", "/cases/0/baseline"];
+    check_around::<GateRequest>("GateRequest", &[full, minimal], &others);
     let pin = json!({
         "device": "d", "driver": "1", "cuda": "13.0", "method": "m", "method_version": 1,
     });
     let cases = json!([{"name": "a", "contract": contract}]);
     let new = json!({"name": "main", "suite": "s", "cases": cases, "pin": pin, "commit": "c"});
     let minimal = json!({"name": "main", "cases": [{"name": "a", "contract": bare}]});
-    check::<NewBaseline>("NewBaseline", &[new, minimal]);
+    check_around::<NewBaseline>("NewBaseline", &[new, minimal], &others);
     let baseline = json!({
         "name": "main", "pin": pin, "suite": "s", "commit": "c", "promoted_from": "j",
         "stored_unix_s": 1.0, "cases": {"a": contract},
     });
-    check::<Baseline>("Baseline", &[baseline]);
+    check_around::<Baseline>("Baseline", &[baseline], &["/cases/a"]);
     let history = serde_json::from_str(include_str!("../../../../openapi/examples/history.json"));
     let mut history: Value = history.unwrap();
     history["series"][0]["points"][0]["job_id"] = json!("j");
@@ -423,7 +428,9 @@ fn comparisons() {
         "reference": minimal_report(), "timings": minimal_report()["timings"],
         "candidates": [{"name": "custom", "evaluation": minimal_report()}],
     });
-    check::<CompareResponse>("CompareResponse", &[full, minimal]);
+    // Reports of evaluations have a check of their own.
+    let others = ["/reference", "/candidates/0/evaluation", "/kernel_exec_result"];
+    check_around::<CompareResponse>("CompareResponse", &[full, minimal], &others);
 }
 
 #[test]

@@ -72,6 +72,7 @@ fn every_environment_variable_is_honoured() {
         ("WARPGAUGE_FUNCTION_KEYS", "a,b", |c| c.server.function_keys.join("+"), "a+b"),
         ("WARPGAUGE_PICKLE_KEYS", "a", |c| c.server.pickle_keys.join("+"), "a"),
         ("WARPGAUGE_ALLOWED_HOSTS", "a,*.b:1", |c| c.server.allowed_hosts.join("+"), "a+*.b:1"),
+        ("WARPGAUGE_PUBLIC_URL", "https://h/x", |c| c.server.public_url.clone(), "https://h/x"),
         (
             "WARPGAUGE_WEBHOOK_SECRET",
             "0123456789abcdef",

@@ -54,6 +54,9 @@ pub(super) fn html(report: &GateReport) -> String {
         }
         page.push_str("</ul>\n");
     }
+    if let Some(url) = report.page.as_deref().filter(|url| words::is_web(url)) {
+        page.push_str(&format!("<p><a href=\"{}\">Page of this run</a></p>\n", escape(url)));
+    }
     page.push_str(&format!(
         "<p>warpgauge {}, {:.1} s.</p>\n</body>\n</html>\n",
         escape(&report.warpgauge_version),

@@ -74,7 +74,16 @@ pub(super) fn markdown(report: &GateReport) -> String {
     if notes.len() < report.notes.len() {
         text.push_str("- gate.json contains more notes\n");
     }
+    if let Some(page) = report.page.as_deref().filter(|page| is_link(page)) {
+        text.push_str(&format!("\n[Page of this run](<{page}>)\n"));
+    }
     text
+}
+
+/// Returns whether a URL can stand between angle brackets, and fits into the reserved bytes.
+fn is_link(url: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'<' | b'>' | b'\\');
+    words::is_web(url) && url.len() <= RESERVED / 2 && url.bytes().all(is_plain)
 }
 
 /// Number of bytes that may still be written.

@@ -249,6 +249,25 @@ fn a_comment_has_the_worst_first_and_fits_into_github() {
 }
 
 #[test]
+fn the_page_of_a_run_is_a_link_only_if_it_is_a_web_address() {
+    let mut report = report();
+    let forms = |report: &GateReport| [markdown::markdown(report), html::html(report)];
+    let links = |report: &GateReport| forms(report).map(|text| text.contains("Page of this run"));
+    assert_eq!(links(&report), [false; 2]);
+    report.page = Some("https://gpu.example.org/(x)/jobs/1?a=1&b=2".to_owned());
+    let [markdown, html] = forms(&report);
+    assert!(
+        markdown.ends_with("\n[Page of this run](<https://gpu.example.org/(x)/jobs/1?a=1&b=2>)\n")
+    );
+    assert!(html.contains("<a href=\"https://gpu.example.org/(x)/jobs/1?a=1&amp;b=2\">"), "{html}");
+    assert!(text(&report).contains("\npage https://gpu.example.org/(x)/jobs/1?a=1&b=2\n"));
+    report.page = Some("javascript:alert(1)".to_owned());
+    assert_eq!(links(&report), [false; 2]);
+    report.page = Some("https://h/> <script>".to_owned());
+    assert!(!markdown::markdown(&report).contains("Page of this run"));
+}
+
+#[test]
 fn annotations_name_files_and_end_with_their_line() {
     let mut report = report();
     report.cases[0].file = Some("a b/k,1:%.cu".to_owned());

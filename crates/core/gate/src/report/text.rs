@@ -35,6 +35,9 @@ pub fn text(report: &GateReport) -> String {
     if let Some(job_id) = &report.job_id {
         text.push_str(&format!("job {job_id}\n"));
     }
+    if let Some(page) = &report.page {
+        text.push_str(&format!("page {page}\n"));
+    }
     for note in &report.notes {
         text.push_str(&format!("note: {note}\n"));
     }

@@ -21,6 +21,9 @@ pub struct GateReport {
     /// Id of the run's job, on the server or in the local store. Absent in reports of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
+    /// URL of the page that shows the run in a browser. Absent unless the server's address is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<String>,
     /// Name of the suite, as the caller gave it.
     pub suite: String,
     /// Baseline of the comparison.

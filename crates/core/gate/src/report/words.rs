@@ -172,3 +172,8 @@ pub(super) fn totals(report: &GateReport) -> String {
     let some = parts.iter().filter(|(count, _)| *count > 0);
     some.map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
 }
+
+/// Returns whether a text is the URL of a page, and not a script.
+pub(super) fn is_web(url: &str) -> bool {
+    url.starts_with("http://") || url.starts_with("https://")
+}

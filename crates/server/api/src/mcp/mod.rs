@@ -63,13 +63,15 @@ impl Mcp {
     pub(super) fn new(
         service: &Services,
         limits: &BodyLimits,
+        public_url: &str,
         watchers: Watchers,
         phase: watch::Receiver<Phase>,
     ) -> Self {
-        let (service, phases) = (service.clone(), phase.clone());
+        let (service, phases, public_url) = (service.clone(), phase.clone(), public_url.to_owned());
         let find = move |given: &Extensions| -> Option<Arc<dyn JobBackend>> {
             let caller = given.get::<Parts>()?.extensions.get::<Caller>()?.clone();
-            let backend = ServiceBackend::new(service.clone(), caller, JobDurability::Durable);
+            let backend = ServiceBackend::new(service.clone(), caller, JobDurability::Durable)
+                .linking_to(public_url.clone());
             let phases = phases.clone();
             Some(Arc::new(backend.cancelling_while(move || *phases.borrow() != Phase::Over)))
         };

@@ -26,8 +26,9 @@ is correct, and how fast it is.\n\nRequest bodies may be JSON, YAML or MessagePa
 JSON. A kernel that does not compile or is wrong is a result (200); an error means that the \
 request could not be served, and has the schema `ErrorBody`.";
 
-/// All operations that the documents describe.
-type Operations = (Kernels, Spmv, Tensors, Functions, Gate, Jobs, Imports, Machine);
+/// All operations that the documents describe, in the order in which a new user needs them. The
+/// APIs of other systems come last.
+type Operations = (Kernels, Jobs, Gate, Imports, Machine, Spmv, Tensors, Functions);
 
 /// Operations that create a job.
 const SUBMISSIONS: [&str; 8] = [

@@ -40,6 +40,10 @@ pub(crate) struct Outcome {
     /// Id of the job, for `get_job`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) job_id: Option<String>,
+    /// URL of the page that shows the job in a browser, for people. Absent unless the server's
+    /// address is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) page: Option<String>,
     /// Kind of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) kind: Option<JobKind>,
@@ -146,6 +150,7 @@ impl Outcome {
             summary: plain(&summary.into(), SUMMARY_BYTES),
             facts: Vec::new(),
             job_id: None,
+            page: None,
             kind: None,
             state: None,
             status: None,
@@ -209,6 +214,9 @@ impl Outcome {
                 parts.join(", "),
                 report_uri(job_id)
             ));
+        }
+        if let Some(page) = &self.page {
+            text.push_str(&format!("Page for people: {page}\n"));
         }
         text
     }

@@ -130,6 +130,7 @@ impl LocalService {
         let delivery = (role == ProcessRole::Server).then(|| {
             let policy =
                 WebhookPolicy::new(&config.server.webhook_hosts, &config.server.webhook_secret);
+            let policy = policy.linking_to(&config.server.public_url);
             WebhookDelivery::start(store.clone(), policy)
         });
         let _run_dir = needs.run_dir;

@@ -134,7 +134,7 @@ async fn send(
     let seconds =
         |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let ended = seconds(row.ended_at.unwrap_or(SystemTime::UNIX_EPOCH)).as_secs_f64();
-    let message = WebhookMessage::ended(&row.id, row.state, ended);
+    let message = WebhookMessage::ended(&row.id, row.state, ended, policy.public_url());
     let body = serde_json::to_vec(&message).map_err(|error| Failed::Internal(error.to_string()))?;
     let (policy, url) = (Arc::clone(policy), delivery.url.clone());
     let now = seconds(SystemTime::now()).as_secs();

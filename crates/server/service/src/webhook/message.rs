@@ -27,11 +27,16 @@ pub struct WebhookLinks {
     pub job: String,
     /// Path of the job's artifacts.
     pub artifacts: String,
+    /// URL of the page that shows the job in a browser. Absent unless `server.public_url` is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<String>,
 }
 
 impl WebhookMessage {
-    /// Returns the message about a job that has ended.
-    pub fn ended(job_id: &str, state: JobState, finished_at: f64) -> Self {
+    /// Returns the message about a job that has ended. `public_url` is the address at which users
+    /// reach the server; it is empty if the operator gave none.
+    pub fn ended(job_id: &str, state: JobState, finished_at: f64, public_url: &str) -> Self {
+        let base = public_url.trim_end_matches('/');
         let status = match state {
             JobState::Completed => ResponseStatus::Success,
             _ => ResponseStatus::Error,
@@ -45,6 +50,7 @@ impl WebhookMessage {
             links: WebhookLinks {
                 job: format!("/jobs/{job_id}"),
                 artifacts: format!("/jobs/{job_id}/artifacts"),
+                page: (!base.is_empty()).then(|| format!("{base}/jobs/{job_id}")),
             },
         }
     }

@@ -12,6 +12,8 @@ const MAX_URL: usize = 2_048;
 pub struct WebhookPolicy {
     hosts: Vec<HostPattern>,
     secret: String,
+    /// Address at which users reach the server, for links in messages. It may be empty.
+    public_url: String,
 }
 
 /// Reasons why a URL may not be called.
@@ -48,7 +50,16 @@ impl WebhookPolicy {
     /// [`HostPattern::parse`]. `secret` signs messages.
     pub fn new(hosts: &[String], secret: &str) -> Self {
         let hosts = hosts.iter().filter_map(|text| HostPattern::parse(text));
-        Self { hosts: hosts.collect(), secret: secret.to_owned() }
+        Self { hosts: hosts.collect(), secret: secret.to_owned(), public_url: String::new() }
+    }
+
+    /// Adds links to pages of jobs at this address to messages, unless it is empty.
+    pub fn linking_to(self, public_url: &str) -> Self {
+        Self { public_url: public_url.to_owned(), ..self }
+    }
+
+    pub(super) fn public_url(&self) -> &str {
+        &self.public_url
     }
 
     /// Checks whether this URL may be called.
