@@ -193,6 +193,8 @@ async fn claim(store: &Store) -> (Vec<f64>, Vec<f64>) {
             verdict: Some("correct"),
             kernel: Some("vector_add".to_owned()),
             median_ns: Some(7_936),
+            decision: None,
+            worst_case: None,
             body,
         };
         let ending = JobEnding {
@@ -220,6 +222,8 @@ async fn list(store: &Store) -> Vec<f64> {
             ..JobFilter::default()
         },
         JobFilter { kind: Some(JobKind::Gate), ..JobFilter::default() },
+        JobFilter { verdict: Some("wrong"), ..JobFilter::default() },
+        JobFilter { owner: Some("owner-3"), verdict: Some("wrong"), ..JobFilter::default() },
     ];
     let mut times = Vec::new();
     for filter in &filters {

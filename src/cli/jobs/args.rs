@@ -2,11 +2,14 @@
 
 use std::ffi::OsString;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
 use crate::cli::html_file::HtmlFlag;
 use crate::cli::{CliError, args};
 use warpgauge_client::Client;
+use warpgauge_gate::SuiteVerdict;
+use warpgauge_report::KernelVerdict;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum JobsCommand {
@@ -15,6 +18,7 @@ pub(in crate::cli) enum JobsCommand {
         warpgauge jobs list\n  \
         warpgauge jobs list --server http://gpu-host:8000\n  \
         warpgauge jobs list --server $URL --state queued --state profiling\n  \
+        warpgauge jobs list --kind gate --decision regression\n  \
         warpgauge jobs list --server $URL --label nightly --limit 500 --json")]
     List(ListArgs),
     /// Show a job and, once it has ended, its report
@@ -80,6 +84,12 @@ pub(in crate::cli) struct ListArgs {
     /// Kind of the jobs
     #[arg(long, value_name = "KIND", value_parser = ["evaluate", "execute", "compare", "sweep", "gate"])]
     pub kind: Option<String>,
+    /// Verdict on the kernel, or the worst verdict on several kernels
+    #[arg(long, value_name = "VERDICT", value_parser = verdict())]
+    pub verdict: Option<KernelVerdict>,
+    /// Decision of a gate
+    #[arg(long, value_name = "DECISION", ignore_case = true, value_parser = decision())]
+    pub decision: Option<SuiteVerdict>,
     /// Label of the jobs
     #[arg(long, value_name = "LABEL")]
     pub label: Option<String>,
@@ -92,6 +102,20 @@ pub(in crate::cli) struct ListArgs {
     pub json: bool,
     #[command(flatten)]
     pub server: ServerArgs,
+}
+
+/// Returns the parser of verdicts by their names in the API.
+fn verdict() -> impl TypedValueParser<Value = KernelVerdict> {
+    let names = PossibleValuesParser::new(KernelVerdict::ALL.map(KernelVerdict::name));
+    names.try_map(|name| KernelVerdict::named(&name).ok_or("there is no such verdict"))
+}
+
+/// Returns the parser of decisions by their names in reports, in capital or small letters.
+fn decision() -> impl TypedValueParser<Value = SuiteVerdict> {
+    let names = PossibleValuesParser::new(SuiteVerdict::ALL.map(SuiteVerdict::name));
+    names.try_map(|name| {
+        SuiteVerdict::named(&name.to_uppercase()).ok_or("there is no such decision")
+    })
 }
 
 /// Names of the job states in the API.

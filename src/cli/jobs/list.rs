@@ -11,6 +11,7 @@ use crate::cli::{CliError, json, local};
 use crate::exit::Exit;
 use warpgauge_client::JobListQuery;
 use warpgauge_config::Config;
+use warpgauge_gate::SuiteVerdict;
 use warpgauge_job_views::{JobList, JobSummary};
 use warpgauge_model::{JobKind, JobState};
 use warpgauge_report::KernelVerdict;
@@ -34,6 +35,8 @@ pub(super) fn run(args: &ListArgs, config: &Config, terminal: Terminal) -> Resul
                 let filter = JobListQuery {
                     states: &args.state,
                     kind: args.kind.as_deref(),
+                    verdict: args.verdict.map(KernelVerdict::name),
+                    decision: args.decision.map(SuiteVerdict::name),
                     label: args.label.as_deref(),
                     cursor: cursor.as_deref(),
                     limit: wanted,
@@ -74,6 +77,8 @@ fn here(args: &ListArgs, cursor: Option<&str>, limit: u32) -> JobQuery {
         // clap accepts no other names.
         states: args.state.iter().filter_map(state).collect(),
         kind: args.kind.as_deref().and_then(JobKind::named),
+        verdict: args.verdict,
+        decision: args.decision,
         label: args.label.clone(),
         idempotency_key: None,
         created_after: None,
@@ -105,7 +110,7 @@ fn table(jobs: &[JobSummary]) -> String {
             word(&job.kind),
             job.state.name(),
             shortened(job.kernel.as_deref().unwrap_or_default()),
-            job.verdict.map_or("", KernelVerdict::name),
+            verdict(job),
             job.median_ms.map_or(String::new(), duration_ms),
             age(now - job.created_at),
             rest.join(": ")
@@ -114,6 +119,12 @@ fn table(jobs: &[JobSummary]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Returns the decision of a gate, or the verdict on a kernel.
+fn verdict(job: &JobSummary) -> &'static str {
+    let decision = job.decision.map(SuiteVerdict::name);
+    decision.or(job.verdict.map(KernelVerdict::name)).unwrap_or_default()
 }
 
 /// Returns the name of a kernel in a readable form, shortened to the width of the column.
@@ -158,6 +169,8 @@ mod tests {
             kind: JobKind::Sweep,
             state: JobState::TimedOut,
             verdict: Some(KernelVerdict::NotChecked),
+            decision: None,
+            worst_case: None,
             kernel: Some("_ZN2ns10vector_addIfEEvPKT_S3_PS1_i".to_owned()),
             median_ms: Some(0.0124),
             label: Some("night\x1b[2Jly".to_owned()),
@@ -170,6 +183,10 @@ mod tests {
             error: Some("first\nsecond".to_owned()),
             code: None,
         };
+        let decision = Some(SuiteVerdict::Regression);
+        let gate = JobSummary { kind: JobKind::Gate, decision, kernel: None, ..job.clone() };
+        let line = table(&[gate]).lines().nth(1).map(str::to_owned).unwrap();
+        assert!(line.contains("  REGRESSION  ") && !line.contains("not_checked"), "{line}");
         let text = table(&[job]);
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(text.ends_with("night\u{fffd}[2Jly: first\n"), "{text}");

@@ -26,6 +26,7 @@ use warpgauge_contract::{
     ReturnOutputs, SweepPlan, SweepRequest,
 };
 use warpgauge_gate::Baseline;
+use warpgauge_gate::report::WorstCase;
 use warpgauge_job_views::Unready;
 use warpgauge_job_views::{
     CancelOutcome, CancelReport, CleanupReport, JobEvent, JobList, JobSummary, JobView,
@@ -212,6 +213,8 @@ fn summary(job: &JobView) -> JobSummary {
         kind: job.kind,
         state: job.state,
         verdict: job.verdict,
+        decision: job.gate.as_ref().map(|report| report.verdict),
+        worst_case: job.gate.as_ref().and_then(|report| WorstCase::of(report)),
         kernel: None,
         median_ms: None,
         label: job.label.clone(),
@@ -428,6 +431,9 @@ impl JobService for FakeService {
         let matches = |job: &JobView| {
             (query.states.is_empty() || query.states.contains(&job.state))
                 && query.kind.is_none_or(|kind| kind == job.kind)
+                && (query.verdict.is_none() || query.verdict == job.verdict)
+                && (query.decision.is_none()
+                    || query.decision == job.gate.as_ref().map(|report| report.verdict))
                 && (query.label.is_none() || query.label == job.label)
                 && query.cursor.as_ref().is_none_or(|cursor| job.job_id < *cursor)
         };

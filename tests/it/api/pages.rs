@@ -120,7 +120,13 @@ async fn links_filter_the_list_of_jobs_and_pages_keep_the_filter() {
     let older = page(&older, 200);
     assert_eq!(older.matches("<span class=\"tag").count(), 1, "{older}");
     assert!(older.contains("Newest jobs"), "{older}");
-    for query in ["state=failed&state=timed_out", "kind=gate", "label=other"] {
+    for query in [
+        "state=failed&state=timed_out",
+        "kind=gate",
+        "verdict=wrong",
+        "decision=PASS",
+        "label=other",
+    ] {
         let answer = browse(&server, &format!("/?{query}")).await;
         assert!(page(&answer, 200).contains("No job matches the filter."), "{query}");
     }
@@ -129,6 +135,8 @@ async fn links_filter_the_list_of_jobs_and_pages_keep_the_filter() {
     for (query, reason) in [
         ("state=done", "there is no state"),
         ("kind=gates", "did you mean <code>gate</code>?"),
+        ("verdict=worng", "did you mean <code>wrong</code>?"),
+        ("decision=pass", "there is no decision"),
         ("lable=a", "did you mean <code>label</code>?"),
         ("label=a&label=b", "label: given several times"),
     ] {

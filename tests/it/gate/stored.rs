@@ -73,6 +73,23 @@ fn a_suite_that_travels_is_judged_as_one_of_files() {
         })
     });
     assert_eq!(verdicts.collect::<Vec<_>>(), ["PASS", "REGRESSION"]);
+    // Lists have the decision and the worst case, and filter by both words.
+    let listed = |query: &str| server.get(&format!("/jobs?{query}")).json["jobs"].clone();
+    let regressed = listed("decision=REGRESSION");
+    let regressed = regressed.as_array().unwrap();
+    // Two that nobody waited for, and the first one.
+    assert_eq!(regressed.len(), 3, "{regressed:?}");
+    for job in regressed {
+        assert_eq!((&job["kind"], &job["decision"]), (&"gate".into(), &"REGRESSION".into()));
+        let worst = &job["worst_case"];
+        assert_eq!((&worst["name"], &worst["outcome"]), (&"repeat".into(), &"REGRESSION".into()));
+        assert!(worst["ratio"].as_f64().unwrap() > 1.0 && worst["ci_low"].is_null(), "{worst}");
+    }
+    assert_eq!(listed("decision=PASS&kind=gate").as_array().map(Vec::len), Some(3));
+    assert_eq!(listed("decision=INVALID&verdict=wrong").as_array().map(Vec::len), Some(1));
+    assert_eq!(listed("decision=REGRESSION&verdict=wrong"), json!([]));
+    let refused = server.get("/jobs?decision=FAIL");
+    assert_eq!(refused.status, 400, "{}", refused.text);
     let mut wrong = item(LOOP);
     wrong["request"]["cases"][0]["contract"]["num_trials"] = json!(0);
     let answer = server.post_json("/jobs", &json!({"jobs": [wrong]}));

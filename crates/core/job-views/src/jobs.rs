@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use warpgauge_gate::report::GateReport;
+use warpgauge_gate::SuiteVerdict;
+use warpgauge_gate::report::{GateReport, WorstCase};
 use warpgauge_model::{ErrorCode, JobKind, JobStage, JobState, PartialStatistics};
 use warpgauge_report::{
     CompareResponse, EvaluateResponse, KernelVerdict, ResponseStatus, SweepPoint, SweepStarted,
@@ -77,6 +78,13 @@ pub struct JobSummary {
     /// ran, and for jobs of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<KernelVerdict>,
+    /// Decision of a gate: the verdict on its suite. Absent until the job has ended, for other kinds, and for jobs of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<SuiteVerdict>,
+    /// Worst case of a gate. Absent if `decision` is absent, and if the suite has no case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst_case: Option<WorstCase>,
     /// Name of the kernel, or of the first candidate. Absent until the job has ended, and for sweeps and gates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,

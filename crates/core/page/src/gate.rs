@@ -10,13 +10,7 @@ use crate::text;
 
 /// Creates the page of a gate run.
 pub(crate) fn content(report: &GateReport) -> Content {
-    let (tone, word) = match report.verdict {
-        SuiteVerdict::Pass => (Tone::Good, "pass"),
-        SuiteVerdict::Inconclusive => (Tone::Doubt, "inconclusive"),
-        SuiteVerdict::Error => (Tone::Doubt, "error"),
-        SuiteVerdict::Regression => (Tone::Bad, "regression"),
-        SuiteVerdict::Invalid => (Tone::Bad, "invalid"),
-    };
+    let (tone, word) = decision(report.verdict);
     let device = report
         .device
         .as_ref()
@@ -35,6 +29,17 @@ pub(crate) fn content(report: &GateReport) -> Content {
             (cases(report))
             (run(report))
         },
+    }
+}
+
+/// Returns the tone and the word of a decision.
+pub(crate) fn decision(verdict: SuiteVerdict) -> (Tone, &'static str) {
+    match verdict {
+        SuiteVerdict::Pass => (Tone::Good, "pass"),
+        SuiteVerdict::Inconclusive => (Tone::Doubt, "inconclusive"),
+        SuiteVerdict::Error => (Tone::Doubt, "error"),
+        SuiteVerdict::Regression => (Tone::Bad, "regression"),
+        SuiteVerdict::Invalid => (Tone::Bad, "invalid"),
     }
 }
 

@@ -1,10 +1,12 @@
 //! The filter of the list of jobs, as links and a form. The main type is [`ListFilter`].
 
 use maud::{Markup, html};
+use warpgauge_gate::SuiteVerdict;
 use warpgauge_model::{JobKind, JobState};
+use warpgauge_report::KernelVerdict;
 
 use crate::document::Links;
-use crate::text;
+use crate::{gate, text};
 
 /// The maximum number of characters of a label in the form. A stored label has at most 255 bytes.
 const LABEL: usize = 255;
@@ -18,6 +20,8 @@ pub struct ListFilter {
     /// The states of the jobs. Empty means any state.
     pub states: Vec<JobState>,
     pub kind: Option<JobKind>,
+    pub verdict: Option<KernelVerdict>,
+    pub decision: Option<SuiteVerdict>,
     pub label: Option<String>,
 }
 
@@ -32,13 +36,21 @@ impl ListFilter {
     pub(crate) fn query(&self, cursor: Option<&str>) -> String {
         let states = self.states.iter().map(|state| ("state", state.name()));
         let kind = self.kind.map(|kind| ("kind", kind.name()));
+        let verdict = self.verdict.map(|verdict| ("verdict", verdict.name()));
+        let decision = self.decision.map(|decision| ("decision", decision.name()));
         let label = self.label.as_deref().map(|label| ("label", label));
         let cursor = cursor.map(|cursor| ("cursor", cursor));
-        text::query(states.chain(kind).chain(label).chain(cursor))
+        text::query(states.chain(kind).chain(verdict).chain(decision).chain(label).chain(cursor))
     }
 
     fn has_states(&self, states: &[JobState]) -> bool {
         self.states.len() == states.len() && states.iter().all(|state| self.states.contains(state))
+    }
+
+    /// Returns this filter for another kind. Only gates have a decision.
+    fn of_kind(&self, kind: Option<JobKind>) -> Self {
+        let decision = self.decision.filter(|_| kind.is_none_or(|kind| kind == JobKind::Gate));
+        Self { kind, decision, ..self.clone() }
     }
 
     /// Shows the links that change the filter, and the form for a label.
@@ -47,6 +59,9 @@ impl ListFilter {
         let running = running.collect::<Vec<_>>();
         let states = [("Any state", &[][..]), ("Running", &running), ("Failed", &FAILED)];
         let kinds = std::iter::once(None).chain(JobKind::ALL.into_iter().map(Some));
+        let is_gate = self.kind == Some(JobKind::Gate);
+        let verdicts = std::iter::once(None).chain(KernelVerdict::ALL.into_iter().map(Some));
+        let decisions = std::iter::once(None).chain(SuiteVerdict::ALL.into_iter().map(Some));
         html! {
             nav.filters aria-label="State" {
                 @for (name, states) in states {
@@ -57,15 +72,41 @@ impl ListFilter {
                 @for kind in kinds {
                     (choice(
                         kind.map_or("Any kind", JobKind::name),
-                        &Self { kind, ..self.clone() },
+                        &self.of_kind(kind),
                         self.kind == kind,
                         links,
                     ))
                 }
             }
+            @if !is_gate || self.verdict.is_some() {
+                nav.filters aria-label="Verdict" {
+                    @for verdict in verdicts {
+                        (choice(
+                            &verdict.map_or("Any verdict".to_owned(), |one| one.words().to_lowercase()),
+                            &Self { verdict, ..self.clone() },
+                            self.verdict == verdict,
+                            links,
+                        ))
+                    }
+                }
+            }
+            @if is_gate || self.decision.is_some() {
+                nav.filters aria-label="Decision" {
+                    @for decision in decisions {
+                        (choice(
+                            decision.map_or("Any decision", |one| gate::decision(one).1),
+                            &Self { decision, ..self.clone() },
+                            self.decision == decision,
+                            links,
+                        ))
+                    }
+                }
+            }
             form.fields.row method="get" action=(links.to("")) {
                 @for state in &self.states { input type="hidden" name="state" value=(state.name()); }
                 @if let Some(kind) = self.kind { input type="hidden" name="kind" value=(kind.name()); }
+                @if let Some(verdict) = self.verdict { input type="hidden" name="verdict" value=(verdict.name()); }
+                @if let Some(decision) = self.decision { input type="hidden" name="decision" value=(decision.name()); }
                 label for="label" { "Label" }
                 input #label type="search" name="label" maxlength=(LABEL)
                     value=(text::shown(self.label.as_deref().unwrap_or_default(), LABEL));
@@ -82,6 +123,8 @@ impl ListFilter {
         html! {
             @if !states.is_empty() { " State: " (states) "." }
             @if let Some(kind) = self.kind { " Kind: " (kind.name()) "." }
+            @if let Some(verdict) = self.verdict { " Verdict: " (verdict.words().to_lowercase()) "." }
+            @if let Some(decision) = self.decision { " Decision: " (gate::decision(decision).1) "." }
             @if let Some(label) = &self.label { " Label: " (text::code(label)) "." }
         }
     }
@@ -97,6 +140,8 @@ mod tests {
     use super::*;
     use crate::tests::{HOSTILE, Parsed};
     use crate::{Listed, list};
+    use warpgauge_gate::GateOutcome;
+    use warpgauge_gate::report::WorstCase;
     use warpgauge_job_views::JobList;
 
     const JOBS: &str = include_str!("../../../../openapi/examples/jobs.json");
@@ -107,11 +152,13 @@ mod tests {
         let filter = ListFilter {
             states: vec![JobState::Failed, JobState::TimedOut],
             kind: Some(JobKind::Gate),
+            verdict: Some(KernelVerdict::NotChecked),
+            decision: Some(SuiteVerdict::Pass),
             label: Some("a&kind=b \u{202e}".to_owned()),
         };
         assert_eq!(
             filter.query(Some("c#d")),
-            "?state=failed&state=timed_out&kind=gate&label=a%26kind%3Db%20%E2%80%AE&cursor=c%23d"
+            "?state=failed&state=timed_out&kind=gate&verdict=not_checked&decision=PASS&label=a%26kind%3Db%20%E2%80%AE&cursor=c%23d"
         );
     }
 
@@ -122,6 +169,7 @@ mod tests {
             states: FAILED.to_vec(),
             kind: Some(JobKind::Sweep),
             label: Some("\"><script>".to_owned()),
+            ..ListFilter::default()
         };
         let html = filter.bar(&links).into_string();
         let label = "label=%22%3E%3Cscript%3E";
@@ -139,7 +187,69 @@ mod tests {
         ] {
             assert!(html.contains(&link), "{link}: {html}");
         }
-        assert_eq!(html.matches("aria-current").count(), 2, "{html}");
+        // State, kind and verdict.
+        assert_eq!(html.matches("aria-current").count(), 3, "{html}");
+    }
+
+    #[test]
+    fn gates_are_filtered_by_their_decision_and_others_by_their_verdict() {
+        let links = Links { root: Some("./"), ..Links::none() };
+        let bar = |filter: &ListFilter| filter.bar(&links).into_string();
+        let html = bar(&ListFilter::default());
+        assert!(html.contains("<a href=\"./?verdict=not_compiled\">not compiled</a>"), "{html}");
+        assert!(!html.contains("aria-label=\"Decision\""), "{html}");
+        let gates = ListFilter { kind: Some(JobKind::Gate), ..ListFilter::default() };
+        let html = bar(&gates);
+        assert!(html.contains("?kind=gate&amp;decision=REGRESSION\">regression</a>"), "{html}");
+        assert!(!html.contains("aria-label=\"Verdict\""), "{html}");
+        let failed = ListFilter {
+            decision: Some(SuiteVerdict::Invalid),
+            verdict: Some(KernelVerdict::Wrong),
+            ..gates
+        };
+        let html = bar(&failed);
+        for part in [
+            "<a href=\"./?kind=gate&amp;verdict=wrong\">Any decision</a>",
+            "<a href=\"./?kind=gate&amp;decision=INVALID\">Any verdict</a>",
+            // No other kind has a decision.
+            "<a href=\"./?kind=sweep&amp;verdict=wrong\">sweep</a>",
+            "name=\"verdict\" value=\"wrong\"",
+            "name=\"decision\" value=\"INVALID\"",
+        ] {
+            assert!(html.contains(part), "{part}: {html}");
+        }
+        let words = failed.words().into_string();
+        assert_eq!(words, " Kind: gate. Verdict: wrong. Decision: invalid.");
+    }
+
+    #[test]
+    fn a_gate_is_listed_with_its_decision_and_its_worst_case() {
+        let mut jobs: JobList = serde_json::from_str(JOBS).unwrap();
+        let job = &mut jobs.jobs[1];
+        job.kind = JobKind::Gate;
+        (job.verdict, job.decision) =
+            (Some(KernelVerdict::Correct), Some(SuiteVerdict::Regression));
+        job.worst_case = Some(WorstCase {
+            name: HOSTILE.to_owned(),
+            outcome: GateOutcome::Regression,
+            metric: "time".to_owned(),
+            ratio: Some(1.03),
+            ci_low: Some(1.02),
+            ci_high: Some(1.04),
+            margin: 0.005,
+        });
+        let links = Links { root: Some("./"), ..Links::none() };
+        let filter = ListFilter::default();
+        let html = list(Listed { jobs: &jobs, filter: &filter, is_later: false }, &links);
+        assert!(html.contains("<span class=\"tag bad\">regression</span>"), "{html}");
+        assert!(!html.contains("<span class=\"tag good\">correct</span>"), "{html}");
+        let text = Parsed::of(&html).text;
+        assert!(text.contains("+3.00 % [+2.00 %, +4.00 %], margin 0.50 %"), "{text}");
+        assert!(!html.contains("<img"), "{html}");
+        // A job of an earlier version has a verdict only.
+        jobs.jobs[1].decision = None;
+        let html = list(Listed { jobs: &jobs, filter: &filter, is_later: false }, &links);
+        assert!(html.contains("<span class=\"tag good\">correct</span>"), "{html}");
     }
 
     #[test]
@@ -151,8 +261,6 @@ mod tests {
         let shown =
             |jobs: &JobList, is_later| list(Listed { jobs, filter: &filter, is_later }, &links);
         let html = shown(&jobs, true);
-        let page = Parsed::of(&html);
-        assert!(page.text.contains("The page of a run has the decision of the gate."));
         let label = "label=%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E%E2%80%AE%27%22%26";
         assert!(html.contains(&format!("href=\"./?kind=gate&amp;{label}")), "{html}");
         let cursor = jobs.next_cursor.take().unwrap();

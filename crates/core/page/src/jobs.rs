@@ -4,8 +4,9 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use maud::{Markup, html};
 use warpgauge_contract::REFERENCE_NAME;
+use warpgauge_gate::report::WorstCase;
 use warpgauge_job_views::{JobList, JobSummary, JobView};
-use warpgauge_model::{JobKind, JobState};
+use warpgauge_model::JobState;
 
 use crate::document::{Content, Links};
 use crate::job_filter::ListFilter;
@@ -153,10 +154,6 @@ pub fn list(listed: Listed<'_>, links: &Links) -> String {
         main: html! {
             h1.page { "Jobs" }
             div.sheet { (filter.bar(links)) }
-            @if filter.kind == Some(JobKind::Gate) {
-                // The list has the verdict on the kernels, and no decision of the gate.
-                p.small.dim { "The verdict is the worst one on the kernels of a run. The page of a run has the decision of the gate." }
-            }
             @if jobs.is_empty() { (nothing(listed)) } @else {
                 section.sheet { (parts::table("Jobs", &head, jobs.iter().map(|job| row(job, links)))) }
             }
@@ -192,9 +189,13 @@ fn nothing(listed: Listed<'_>) -> Markup {
 
 fn row(job: &JobSummary, links: &Links) -> Markup {
     let address = links.to(&format!("jobs/{}", job.job_id));
-    let (tone, word) = match job.verdict {
-        Some(verdict) => (Tone::of_verdict(verdict), verdict.words().to_lowercase()),
-        None => (tone(job.state), job.state.name().replace('_', " ")),
+    let (tone, word) = match (job.decision, job.verdict) {
+        (Some(decision), _) => {
+            let (tone, word) = gate::decision(decision);
+            (tone, word.to_owned())
+        }
+        (None, Some(verdict)) => (Tone::of_verdict(verdict), verdict.words().to_lowercase()),
+        (None, None) => (tone(job.state), job.state.name().replace('_', " ")),
     };
     // The ids of jobs that were accepted together differ only at their ends.
     let skipped = job.job_id.chars().count().saturating_sub(ID_SHOWN);
@@ -205,6 +206,7 @@ fn row(job: &JobSummary, links: &Links) -> Markup {
             a href=(address) {
                 @match &job.kernel { Some(kernel) => (text::code(kernel)), None => (job.kind.name()) }
             }
+            @if let Some(case) = &job.worst_case { (worst(case)) }
         }
         td.num { @if let Some(ms) = job.median_ms { (text::time(ms)) } }
         td.num.left { (job.kind.name()) }
@@ -212,6 +214,19 @@ fn row(job: &JobSummary, links: &Links) -> Markup {
         td.num.left { (moment(job.created_at)) }
         td.mono.num.left { a href=(address) { "…" (text::name(&short)) } }
     } }
+}
+
+/// Shows the worst case of a gate: its name, and its change against the margin.
+fn worst(case: &WorstCase) -> Markup {
+    html! {
+        div.small.dim {
+            "worst case " (text::code(&case.name))
+            @match case.change() {
+                Some(change) => { ": " (text::message(&change)) },
+                None => { ": " (text::word(&case.outcome).to_lowercase()) },
+            }
+        }
+    }
 }
 
 /// A page without a report.

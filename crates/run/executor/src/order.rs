@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use warpgauge_contract::{
     CompareRequest, EvaluateRequest, MatrixUsed, RequestWarning, SweepRequest, TensorUsed,
 };
-use warpgauge_gate::GatePlan;
-use warpgauge_gate::report::GateReport;
+use warpgauge_gate::report::{GateReport, WorstCase};
+use warpgauge_gate::{GatePlan, SuiteVerdict};
 use warpgauge_model::{FailureCode, JobKind, Requirements};
 use warpgauge_report::{
     CompareResponse, EvaluateResponse, KernelExecResult, KernelVerdict, SweepResponse,
@@ -145,6 +145,23 @@ impl JobOutcome {
             Self::Compared(report) => Some(report.kernel_verdict()),
             Self::Swept(answer) => answer.verdict,
             Self::Gated(report) => report.cases.iter().filter_map(|one| one.kernel_verdict).max(),
+        }
+    }
+
+    /// Returns the verdict on the suite of a gate.
+    pub fn decision(&self) -> Option<SuiteVerdict> {
+        self.gated().map(|report| report.verdict)
+    }
+
+    /// Returns the worst case of a gate.
+    pub fn worst_case(&self) -> Option<WorstCase> {
+        self.gated().and_then(WorstCase::of)
+    }
+
+    fn gated(&self) -> Option<&GateReport> {
+        match self {
+            Self::Gated(report) => Some(report),
+            Self::Evaluated(_) | Self::Compared(_) | Self::Swept(_) => None,
         }
     }
 

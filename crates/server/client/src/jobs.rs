@@ -26,6 +26,10 @@ pub struct JobListQuery<'a> {
     pub states: &'a [String],
     /// Only jobs of this kind.
     pub kind: Option<&'a str>,
+    /// Only jobs with this verdict on the kernel.
+    pub verdict: Option<&'a str>,
+    /// Only gates with this decision.
+    pub decision: Option<&'a str>,
     /// Only jobs with this label.
     pub label: Option<&'a str>,
     /// Cursor that the previous page returned.
@@ -43,7 +47,13 @@ impl JobListQuery<'_> {
         for state in self.states {
             add("state", state);
         }
-        for (name, value) in [("kind", self.kind), ("label", self.label), ("cursor", self.cursor)] {
+        for (name, value) in [
+            ("kind", self.kind),
+            ("verdict", self.verdict),
+            ("decision", self.decision),
+            ("label", self.label),
+            ("cursor", self.cursor),
+        ] {
             if let Some(value) = value {
                 add(name, value);
             }
@@ -122,11 +132,14 @@ mod tests {
         let filter = JobListQuery {
             states: &states,
             kind: Some("gate"),
+            verdict: Some("correct"),
+            decision: Some("PASS"),
             label: Some("a b"),
             cursor: Some("c="),
             limit: 50,
         };
-        let expected = "/jobs?limit=50&state=queued&state=failed&kind=gate&label=a%20b&cursor=c%3D";
+        let expected = "/jobs?limit=50&state=queued&state=failed&kind=gate&verdict=correct\
+                        &decision=PASS&label=a%20b&cursor=c%3D";
         assert_eq!(filter.route(), expected);
     }
 }

@@ -7,9 +7,10 @@ use futures_util::stream::BoxStream;
 
 use super::error::ServiceError;
 use warpgauge_executor::JobWork;
-use warpgauge_gate::GateRequest;
+use warpgauge_gate::{GateRequest, SuiteVerdict};
 use warpgauge_job_views::{JobEvent, SweepEvent};
 use warpgauge_model::{JobKind, JobState};
+use warpgauge_report::KernelVerdict;
 
 /// Result of an operation of the service.
 pub type ServiceFuture<'a, T> = BoxFuture<'a, Result<T, ServiceError>>;
@@ -99,6 +100,10 @@ pub struct JobQuery {
     pub states: Vec<JobState>,
     /// Only jobs of this kind.
     pub kind: Option<JobKind>,
+    /// Only jobs whose kernel has this verdict, or whose worst kernel has.
+    pub verdict: Option<KernelVerdict>,
+    /// Only gates with this decision.
+    pub decision: Option<SuiteVerdict>,
     /// Only jobs with this label.
     pub label: Option<String>,
     /// Only the caller's jobs with this key. This also holds for administrators.

@@ -195,6 +195,8 @@ pub(super) struct PackedReport {
     pub(super) version: u32,
     pub(super) kind: String,
     pub(super) verdict: Option<&'static str>,
+    pub(super) decision: Option<&'static str>,
+    pub(super) worst_case: Option<String>,
     pub(super) kernel: Option<String>,
     pub(super) median_ns: Option<i64>,
     pub(super) body: Body,
@@ -280,8 +282,8 @@ pub(super) async fn end(
     let more_bytes = report.map_or(0, |report| report.bytes);
     let ended = sqlx::query(
         "UPDATE jobs SET state = $1, holder = NULL, ended_at = $2, error_code = $3, error = $4, \
-         cancel_requested = 0, bytes = bytes + $5, verdict = $6, kernel = $7, \
-         median_ns = $8 WHERE id = $9",
+         cancel_requested = 0, bytes = bytes + $5, verdict = $6, decision = $7, \
+         worst_case = $8, kernel = $9, median_ns = $10 WHERE id = $11",
     )
     .bind(name(state))
     .bind(super::clock::now())
@@ -289,6 +291,8 @@ pub(super) async fn end(
     .bind(error.map(|error| cut(&error.message, MAX_ERROR_BYTES).replace('\0', "\u{fffd}")))
     .bind(more_bytes)
     .bind(report.and_then(|report| report.verdict))
+    .bind(report.and_then(|report| report.decision))
+    .bind(report.and_then(|report| report.worst_case.clone()))
     .bind(report.and_then(|report| report.kernel.clone()))
     .bind(report.and_then(|report| report.median_ns))
     .bind(job)

@@ -64,6 +64,8 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod types;
+#[cfg(test)]
+mod verdict_tests;
 mod view;
 mod writer;
 

@@ -32,6 +32,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0006_different_requirements"),
     migration!("0007_verdict"),
     migration!("0008_kernel"),
+    migration!("0009_decision"),
 ];
 
 /// The version that this program reads and writes.

@@ -12,7 +12,7 @@ use super::lease::{Finish, GiveBack, LeaseMaker, PackedReport};
 use super::objects::{cut, folder};
 use super::state::has_ended;
 use super::submit::{Accepted, Entry, Group, check};
-use super::types::{MAX_BATCH, MAX_KERNEL_BYTES};
+use super::types::{MAX_BATCH, MAX_CASE_BYTES, MAX_KERNEL_BYTES};
 use super::writer::{Held, Message};
 use super::{
     AcceptedJob, CancelResult, ClaimedJob, JobEnding, JobLease, JobState, NewJob, StoreError,
@@ -168,7 +168,19 @@ impl JobQueue {
                     .kernel
                     .map(|name| cut(&name, MAX_KERNEL_BYTES).replace('\0', "\u{fffd}"));
                 let median_ns = report.median_ns;
-                Some(PackedReport { version, kind, verdict, kernel, median_ns, body, bytes })
+                let decision = report.decision;
+                let worst_case = report.worst_case.filter(|case| case.len() <= MAX_CASE_BYTES);
+                Some(PackedReport {
+                    version,
+                    kind,
+                    verdict,
+                    decision,
+                    worst_case,
+                    kernel,
+                    median_ns,
+                    body,
+                    bytes,
+                })
             }
         };
         let file = report.as_ref().and_then(|report| report.body.object.clone());

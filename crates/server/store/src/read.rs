@@ -17,7 +17,7 @@ use warpgauge_model::ErrorCode;
 pub(super) const COLUMNS: &str = "id, owner, kind, state, priority, label, webhook, \
                                   idempotency_key, attempts, max_attempts, created_at, started_at, ended_at, \
                                   cancel_requested, error_code, error, bytes, verdict, \
-                                  kernel, median_ns";
+                                  decision, worst_case, kernel, median_ns";
 
 /// Converts a row with [`COLUMNS`] into a job.
 pub(super) fn row_of(row: &AnyRow, place: &str) -> Result<JobRow, StoreError> {
@@ -50,6 +50,8 @@ pub(super) fn row_of(row: &AnyRow, place: &str) -> Result<JobRow, StoreError> {
             error_code: row.try_get::<Option<String>, _>("error_code")?.map(ErrorCode::from),
             error: row.try_get("error")?,
             verdict: row.try_get("verdict")?,
+            decision: row.try_get("decision")?,
+            worst_case: row.try_get("worst_case")?,
             kernel: row.try_get("kernel")?,
             median_ns: row.try_get("median_ns")?,
             bytes: u64::try_from(number("bytes")?).unwrap_or(0),
@@ -188,6 +190,8 @@ impl Reader {
             ("owner = ", filter.owner),
             ("state = ", state),
             ("kind = ", filter.kind.map(JobKind::name)),
+            ("verdict = ", filter.verdict),
+            ("decision = ", filter.decision),
             ("label = ", filter.label),
             ("idempotency_key = ", filter.idempotency_key),
         ];

@@ -89,6 +89,8 @@ pub(super) fn completed(body: &[u8]) -> JobEnding {
         version: 1,
         kind: "evaluate".to_owned(),
         verdict: Some("correct"),
+        decision: None,
+        worst_case: None,
         kernel: Some("vector_add".to_owned()),
         median_ns: Some(7_936),
         body: body.to_vec(),

@@ -19,6 +19,9 @@ pub const MAX_ERROR_BYTES: usize = 4_096;
 
 /// Maximum length of a stored kernel name, bytes.
 pub(super) const MAX_KERNEL_BYTES: usize = 255;
+
+/// Maximum size of a gate's worst case, bytes.
+pub(super) const MAX_CASE_BYTES: usize = 2 << 10;
 /// Maximum number of jobs that one call may submit.
 pub const MAX_BATCH: usize = 1_024;
 /// Maximum number of attempts that a job may request.
@@ -124,6 +127,10 @@ pub struct JobRow {
     pub error: Option<String>,
     /// Name of the kernel's verdict in its report.
     pub verdict: Option<String>,
+    /// Name of the gate's decision in its report.
+    pub decision: Option<String>,
+    /// The gate's worst case, as JSON.
+    pub worst_case: Option<String>,
     /// Name of the kernel in its report.
     pub kernel: Option<String>,
     /// Median time of the kernel, nanoseconds.
@@ -173,6 +180,10 @@ pub struct NewReport {
     pub kind: String,
     /// Name of the kernel's verdict, shown in lists of jobs.
     pub verdict: Option<&'static str>,
+    /// Name of the gate's decision, shown in lists of jobs.
+    pub decision: Option<&'static str>,
+    /// The gate's worst case, as JSON. The store keeps none that exceeds 2 KiB.
+    pub worst_case: Option<String>,
     /// Name of the kernel, shown beside the verdict; the store keeps its first 255 bytes.
     pub kernel: Option<String>,
     /// Median time of the kernel, nanoseconds.
@@ -256,6 +267,10 @@ pub struct JobFilter<'a> {
     pub states: Vec<JobState>,
     /// Only jobs of this kind.
     pub kind: Option<JobKind>,
+    /// Only jobs whose report has this verdict.
+    pub verdict: Option<&'a str>,
+    /// Only jobs whose report has this decision of a gate.
+    pub decision: Option<&'a str>,
     /// Only jobs with this label.
     pub label: Option<&'a str>,
     /// Only jobs with this idempotency key.

@@ -232,6 +232,10 @@ fn jobs_and_statistics() {
         "job_id": "1", "kind": "gate", "state": "validating", "label": "l", "priority": -1,
         "attempt": 2, "created_at": 1.0, "started_at": 2.0, "finished_at": 3.0, "error": "e",
         "code": "c", "verdict": "weak", "kernel": "k", "median_ms": 1.5, "idempotency_key": "k",
+        "decision": "REGRESSION", "worst_case": {
+            "name": "n", "outcome": "REGRESSION", "metric": "time", "ratio": 1.03, "ci_low": 1.02,
+            "ci_high": 1.04, "margin": 0.01,
+        },
     });
     check::<JobList>("JobList", &[json!({"jobs": [summary], "next_cursor": "n"})]);
     let code = json!({

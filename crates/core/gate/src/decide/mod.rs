@@ -287,6 +287,20 @@ pub enum SuiteVerdict {
 }
 
 impl SuiteVerdict {
+    /// All verdicts, from best to worst.
+    pub const ALL: [SuiteVerdict; 5] = [
+        SuiteVerdict::Pass,
+        SuiteVerdict::Inconclusive,
+        SuiteVerdict::Error,
+        SuiteVerdict::Regression,
+        SuiteVerdict::Invalid,
+    ];
+
+    /// Returns the verdict with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verdict| verdict.name() == name)
+    }
+
     /// Returns the name in reports.
     pub const fn name(self) -> &'static str {
         match self {

@@ -12,6 +12,7 @@ mod schema;
 mod text;
 mod types;
 mod words;
+mod worst;
 
 pub use plot::{Intervals, intervals};
 pub use schema::schema_json;
@@ -20,6 +21,7 @@ pub use types::{
     BaselineKind, BaselineReport, CalibrationReport, CaseReport, GateReport, MethodReport, Totals,
 };
 pub use words::{measured as case_change, outcome, why as case_reason};
+pub use worst::WorstCase;
 
 /// A format of the report, with the name of its file.
 #[derive(Debug, Clone, Copy)]

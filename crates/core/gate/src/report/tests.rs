@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::GateOutcome;
 
 /// Text that could end a table cell, a tag or a string.
 const HOSTILE: &str = "a|b <script>alert(1)</script> & \"q\" 'p' @all [x](http://y) \u{1}";
@@ -358,4 +359,31 @@ fn a_terminal_is_told_every_case_and_what_would_have_been_found() {
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
+}
+
+#[test]
+fn the_worst_case_has_its_change_against_its_margin() {
+    let mut report = report();
+    let worst = WorstCase::of(&report).unwrap();
+    assert_eq!((worst.name.as_str(), worst.outcome), ("wrong", GateOutcome::Invalid));
+    assert_eq!((worst.ratio, worst.change()), (None, None));
+    report.cases.retain(|case| case.outcome == GateOutcome::Regression);
+    report.cases[0].name = "é".repeat(500);
+    let worst = WorstCase::of(&report).unwrap();
+    assert_eq!(worst.change().unwrap(), "+3.00 % [+2.60 %, +3.40 %], margin 0.50 %");
+    assert_eq!((worst.metric.as_str(), worst.name.chars().count()), ("time", 128));
+    assert!(worst.name.ends_with('…'));
+    let json = serde_json::to_value(&worst).unwrap();
+    assert_eq!(serde_json::from_value::<WorstCase>(json).unwrap(), worst);
+    report.cases[0].comparison = None;
+    report.cases[0].counts = serde_json::from_value(json!([
+        {"count": "warp_instructions", "reference": 100, "candidate": 90, "ratio": 0.9},
+        {"count": "global_sectors", "reference": 100, "candidate": 125, "ratio": 1.25},
+        {"count": "new", "reference": 0, "candidate": 5},
+    ]))
+    .unwrap();
+    let change = WorstCase::of(&report).unwrap().change().unwrap();
+    assert_eq!(change, "global_sectors +25.00 %, margin 0.00 %");
+    report.cases.clear();
+    assert_eq!(WorstCase::of(&report), None);
 }

@@ -6,8 +6,10 @@ use crate::error::ApiError;
 use crate::middleware::query::check_names;
 use crate::routes::gate::operations::points;
 use crate::routes::gate::reply::HistoryFormat;
+use warpgauge_gate::SuiteVerdict;
 use warpgauge_model::{FailureCode, JobKind, JobState, nearest};
 use warpgauge_page::ListFilter;
+use warpgauge_report::KernelVerdict;
 use warpgauge_service::{HistoryQuery, MAX_HISTORY};
 
 /// Maximum length of a name or value that an error quotes, characters.
@@ -76,6 +78,16 @@ fn unknown(parameter: &str, given: &str, known: Vec<&str>) -> ApiError {
     ApiError::field(parameter, FailureCode::InvalidParameter, message)
 }
 
+/// Parameters of the list of jobs, and whether each may be repeated.
+pub(super) const LIST: [(&str, bool); 6] = [
+    ("state", true),
+    ("kind", false),
+    ("verdict", false),
+    ("decision", false),
+    ("label", false),
+    ("cursor", false),
+];
+
 /// Reads the filter of the list of jobs.
 pub(super) fn list_filter(filters: Filters<'_>) -> Result<ListFilter, ApiError> {
     let mut states = Vec::new();
@@ -87,9 +99,17 @@ pub(super) fn list_filter(filters: Filters<'_>) -> Result<ListFilter, ApiError> 
         }
     }
     let kind = filters.one("kind").map(|kind| named("kind", kind, &JobKind::ALL, JobKind::name));
+    let verdict = filters
+        .one("verdict")
+        .map(|given| named("verdict", given, &KernelVerdict::ALL, KernelVerdict::name));
+    let decision = filters
+        .one("decision")
+        .map(|given| named("decision", given, &SuiteVerdict::ALL, SuiteVerdict::name));
     Ok(ListFilter {
         states,
         kind: kind.transpose()?,
+        verdict: verdict.transpose()?,
+        decision: decision.transpose()?,
         label: filters.one("label").map(str::to_owned),
     })
 }
@@ -124,11 +144,7 @@ mod tests {
 
     fn filter(pairs: &[(&str, &str)]) -> Result<ListFilter, String> {
         let query = query(pairs);
-        let filters = Filters::new(
-            "/",
-            &query,
-            &[("state", true), ("kind", false), ("label", false), ("cursor", false)],
-        );
+        let filters = Filters::new("/", &query, &LIST);
         let filter = filters.and_then(list_filter);
         filter.map_err(|error| error.body().error.clone())
     }
@@ -144,11 +160,15 @@ mod tests {
             ("kind", "gate"),
             ("state", "failed"),
             ("state", "failed"),
+            ("verdict", "not_checked"),
+            ("decision", "REGRESSION"),
             ("label", "a b"),
         ]);
         let read = read.unwrap();
         assert_eq!(read.states, [JobState::TimedOut, JobState::Failed]);
         assert_eq!((read.kind, read.label.as_deref()), (Some(JobKind::Gate), Some("a b")));
+        let verdicts = (read.verdict, read.decision);
+        assert_eq!(verdicts, (Some(KernelVerdict::NotChecked), Some(SuiteVerdict::Regression)));
     }
 
     #[test]
@@ -156,6 +176,9 @@ mod tests {
         for (pairs, part) in [
             (&[("state", "done")][..], "state: there is no state `done`; known: submitted, "),
             (&[("kind", "gates")], "`gates` (did you mean `gate`?); known: evaluate, "),
+            (&[("verdict", "corect")], "`corect` (did you mean `correct`?); known: correct, "),
+            (&[("decision", "FAIL")], "no decision `FAIL`; known: PASS, INCONCLUSIVE, ERROR, "),
+            (&[("verdict", "weak"), ("verdict", "wrong")], "verdict: given several times"),
             (&[("knid", "gate")], "no parameter `knid` (did you mean `kind`?); known: state, kind"),
             (&[("kind", "gate"), ("kind", "sweep")], "kind: given several times"),
         ] {

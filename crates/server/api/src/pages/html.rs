@@ -4,7 +4,7 @@
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{IntoResponse, Request, Response};
 
-use super::filters::{Filters, history_query, list_filter};
+use super::filters::{Filters, LIST, history_query, list_filter};
 use super::machine;
 use crate::blocking::run_blocking;
 use crate::error::ApiError;
@@ -83,14 +83,15 @@ async fn list(
     service: &Services,
     caller: &Caller,
 ) -> Result<String, ApiError> {
-    let known = [("state", true), ("kind", false), ("label", false), ("cursor", false)];
-    let filters = Filters::new("/", query, &known)?;
+    let filters = Filters::new("/", query, &LIST)?;
     let filter = list_filter(filters)?;
     let cursor = filters.one("cursor").map(str::to_owned);
     let is_later = cursor.is_some();
     let query = JobQuery {
         states: filter.states.clone(),
         kind: filter.kind,
+        verdict: filter.verdict,
+        decision: filter.decision,
         label: filter.label.clone(),
         limit: LISTED,
         cursor,

@@ -8,6 +8,7 @@ use super::live::Stop;
 use crate::error::ServiceError;
 use crate::records::{self, CodecError};
 use warpgauge_executor::{ExecError, JobOutcome};
+use warpgauge_gate::SuiteVerdict;
 use warpgauge_model::{ErrorCode, FailureCode, JobKind, JobState};
 use warpgauge_report::KernelVerdict;
 use warpgauge_store::{JobEnding, JobError, NewReport};
@@ -71,6 +72,8 @@ pub(super) fn ending(
             state: state(outcome),
             report: Some(NewReport {
                 verdict: outcome.verdict().map(KernelVerdict::name),
+                decision: outcome.decision().map(SuiteVerdict::name),
+                worst_case: outcome.worst_case().and_then(|case| serde_json::to_string(&case).ok()),
                 kernel: outcome.kernel().map(str::to_owned),
                 median_ns: outcome.median_ms().map(|ms| (ms * 1e6).round() as i64),
                 ..report(outcome, kind, whole)?
@@ -94,6 +97,7 @@ pub(super) fn log(job: &str, kind: JobKind, ending: &JobEnding, took: Duration) 
         kind = kind.name(),
         state = ending.state.name(),
         verdict = report.and_then(|report| report.verdict),
+        decision = report.and_then(|report| report.decision),
         kernel = report.and_then(|report| report.kernel.as_deref()),
         median_ms = report.and_then(|report| report.median_ns).map(|ns| ns as f64 / 1e6),
         seconds = took.as_secs_f64(),

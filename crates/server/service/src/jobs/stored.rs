@@ -5,11 +5,13 @@ use crate::error::{ServiceError, refused};
 use crate::settings;
 use crate::submission::{Caller, JobQuery};
 use warpgauge_config::Config;
+use warpgauge_gate::SuiteVerdict;
 use warpgauge_job_views::JobList;
+use warpgauge_report::KernelVerdict;
 use warpgauge_store::{JobFilter, Page, StoreView};
 
-/// Lists the jobs in this machine's store, newest first. The query can filter them by state, kind
-/// and label.
+/// Lists the jobs in this machine's store, newest first. The query can filter them by state, kind,
+/// verdict, decision and label.
 ///
 /// # Errors
 /// The store cannot be read, or has another version than this program supports.
@@ -24,6 +26,8 @@ pub async fn stored_jobs(
         owner: (!caller.admin).then_some(caller.owner.as_str()),
         states: query.states.clone(),
         kind: query.kind,
+        verdict: query.verdict.map(KernelVerdict::name),
+        decision: query.decision.map(SuiteVerdict::name),
         label: query.label.as_deref(),
         idempotency_key: None,
     };

@@ -14,6 +14,7 @@ use crate::readiness::Readiness;
 use crate::records::{self, visibility};
 use crate::submission::{Caller, CleanupPolicy, JobEvents, JobQuery, ServiceFuture};
 use warpgauge_executor::JobOutcome;
+use warpgauge_gate::SuiteVerdict;
 use warpgauge_job_views::{
     CancelOutcome, CancelReport, CleanupReport, JobList, JobSummary, JobView,
 };
@@ -160,6 +161,8 @@ impl JobRecords {
                 .then_some(caller.owner.as_str()),
             states: query.states,
             kind: query.kind,
+            verdict: query.verdict.map(KernelVerdict::name),
+            decision: query.decision.map(SuiteVerdict::name),
             label: query.label.as_deref(),
             idempotency_key: query.idempotency_key.as_deref(),
         };
@@ -268,6 +271,8 @@ pub(super) fn summary(row: JobRow) -> JobSummary {
         kind: row.kind,
         state: row.state,
         verdict: row.verdict.as_deref().and_then(KernelVerdict::named),
+        decision: row.decision.as_deref().and_then(SuiteVerdict::named),
+        worst_case: row.worst_case.and_then(|text| serde_json::from_str(&text).ok()),
         kernel: row.kernel,
         median_ms: row.median_ns.map(|ns| ns as f64 / 1e6),
         label: row.label,

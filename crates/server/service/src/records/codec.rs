@@ -200,6 +200,8 @@ pub(crate) fn report(kind: JobKind, content: &impl Serialize) -> Result<NewRepor
         version: REPORT_VERSION,
         kind: kind.name().to_owned(),
         verdict: None,
+        decision: None,
+        worst_case: None,
         kernel: None,
         median_ns: None,
         body,

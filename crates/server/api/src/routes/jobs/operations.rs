@@ -17,8 +17,10 @@ use crate::response::events::{EventsReply, Watchers};
 use crate::response::reply::JsonReply;
 use crate::routes::tags::Tag;
 use crate::schema::Word;
+use warpgauge_gate::SuiteVerdict;
 use warpgauge_job_views::{CancelReport, JobList, JobView, KernelCodeView};
 use warpgauge_model::{JobKind, JobState};
+use warpgauge_report::KernelVerdict;
 use warpgauge_service::webhook::WebhookPolicy;
 use warpgauge_service::{ArtifactList, Caller, JobQuery, ServiceError, Services};
 
@@ -58,6 +60,10 @@ impl Jobs {
         state: Query<Vec<Word<JobState>>>,
         /// Kind of the jobs.
         kind: Query<Option<Word<JobKind>>>,
+        /// Verdict on the kernel, or the worst verdict on several kernels.
+        verdict: Query<Option<Word<KernelVerdict>>>,
+        /// Decision of a gate. Jobs of other kinds do not match.
+        decision: Query<Option<Word<SuiteVerdict>>>,
         /// Label of the jobs.
         label: Query<Option<String>>,
         /// Idempotency key of one of the caller's jobs.
@@ -75,6 +81,8 @@ impl Jobs {
         let query = JobQuery {
             states: state.0.into_iter().map(|state| state.0).collect(),
             kind: kind.0.map(|kind| kind.0),
+            verdict: verdict.0.map(|verdict| verdict.0),
+            decision: decision.0.map(|decision| decision.0),
             label: label.0,
             idempotency_key: idempotency_key.0,
             created_after: created_after.0,
