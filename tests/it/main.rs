@@ -43,6 +43,7 @@ mod large;
 mod lasting;
 mod launches;
 mod lifecycle;
+mod live_page;
 mod locked;
 mod mcp;
 mod mistakes;

@@ -1,6 +1,6 @@
 // Opens /docs in a browser and evaluates the example that Swagger UI offers, as a new user would; then finds the job in
-// the list at / and reads its report, visits the other lists, submits an example at /submit, and imports a report at
-// /import. axe checks each page for barriers.
+// the list at / and reads its report, visits the other lists, submits an example at /submit, watches a job that
+// waits, and imports a report at /import. axe checks each page for barriers.
 //
 //   node browser.mjs SERVER_URL CHROMIUM REPORT   (in a directory whose node_modules has playwright-core and axe-core)
 
@@ -19,6 +19,31 @@ if (!url || !executablePath || !report) {
 const PAGE_TIMEOUT_MS = 30_000;
 // A first evaluation on an emulated device includes a compilation and minutes of patience in CI.
 const ANSWER_TIMEOUT_MS = 120_000;
+
+// Number of jobs before the one whose page is watched.
+const AHEAD = 2;
+
+// A kernel that never ends.
+const ENDLESS = {
+  kernel: {
+    kernel_type: "cuda",
+    source_code: 'extern "C" __global__ void k(volatile int* out) { while (*out != 12345) {} }',
+    metadata: { kernel_name: "k" },
+    io: {
+      args: [
+        {
+          name: "out",
+          type: "tensor",
+          role: "inout",
+          tensor_spec: { shape: [1], dtype: "int32", init: { kind: "zeros" } },
+        },
+      ],
+      launch: { grid: { x: 1 }, block: { x: 1 } },
+    },
+  },
+  num_trials: 1,
+  timeout: 300,
+};
 
 const axe = readFileSync(createRequire(`${process.cwd()}/`).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -119,8 +144,48 @@ try {
   await page.getByLabel("Label").fill("from a browser");
   await page.getByRole("button", { name: "Evaluate" }).click();
   await page.waitForURL(/\/jobs\/[^/]+$/);
-  // The page of a job reloads itself until the job has ended.
   await page.locator(".verdict .word", { hasText: /^correct/i }).waitFor({ timeout: ANSWER_TIMEOUT_MS });
+
+  // The page of a job behind others that do not end by themselves. Its label is no markup.
+  const ask = async (path, method, body) => {
+    const answer = await fetch(`${url}${path}`, {
+      method,
+      headers: { "content-type": "application/json" },
+      body: body && JSON.stringify(body),
+    });
+    if (!answer.ok) problems.push(`${method} ${path}: ${answer.status} ${await answer.text()}`);
+    return answer.json();
+  };
+  const hostile = "<img src=x onerror=globalThis.ran=1>";
+  const { devices } = await ask("/devices", "GET");
+  // The server takes two jobs for each device from its queue.
+  const before = Array(2 * devices.length + AHEAD).fill({ kind: "evaluate", label: hostile, request: ENDLESS });
+  const { jobs } = await ask("/jobs", "POST", { jobs: before });
+  const cancel = (job) => ask(`/jobs/${job.job_id}`, "DELETE");
+  await page.goto(`${url}/submit?example=vector_add`);
+  await page.getByLabel("Label").fill(hostile);
+  const loads = [];
+  page.on("framenavigated", (frame) => loads.push(frame.url()));
+  await page.getByRole("button", { name: "Evaluate" }).click();
+  await page.waitForURL(/\/jobs\/[^/]+$/);
+  await page.evaluate(() => (globalThis.kept = true));
+  const place = (text) => page.locator('[data-live="queue"]', { hasText: text }).waitFor({ timeout: ANSWER_TIMEOUT_MS });
+  await place(`${AHEAD} jobs of the same caller before it`);
+  await look("the page of a waiting job");
+  // The place changes in the page that is there.
+  await cancel(jobs.pop());
+  await place("1 job of the same caller before it");
+  await cancel(jobs.pop());
+  await place("no job of the same caller is before it");
+  if (!(await page.evaluate(() => globalThis.kept))) problems.push("the page of a waiting job was loaded again");
+  for (const job of jobs) await cancel(job);
+  await page.locator(".verdict .word", { hasText: /^correct/i }).waitFor({ timeout: ANSWER_TIMEOUT_MS });
+  // The first load, and the one after the end.
+  const own = loads.filter((address) => address === page.url());
+  if (own.length !== 2) problems.push(`the page of the job was loaded ${own.length} times, not twice`);
+  const scripts = await page.locator("script").count();
+  if (scripts !== 0) problems.push(`the page of an ended job has ${scripts} scripts`);
+  if (await page.evaluate(() => globalThis.ran !== undefined)) problems.push("a label ran as a script");
 
   await page.getByRole("link", { name: "Import" }).click();
   await look("the form for reports");

@@ -461,6 +461,7 @@ class Event(_EventHead, total=False):
 
     stage: str
     error: str
+    ahead: int
     statistics: dict[str, float]
     points: int
     points_done: int

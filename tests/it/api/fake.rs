@@ -468,6 +468,7 @@ impl JobService for FakeService {
                 stage: JobStage::Ended,
                 attempt: job.attempt,
                 trials_done: job.trials_done,
+                ahead: None,
                 elapsed_s: 0.5,
                 statistics: None,
                 points_done: None,

@@ -128,6 +128,9 @@ pub struct JobList {
     pub next_cursor: Option<String>,
 }
 
+/// Maximum of [`JobEvent::ahead`].
+pub const MAX_AHEAD: u32 = 1_000;
+
 /// Progress event of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobEvent {
@@ -141,6 +144,10 @@ pub struct JobEvent {
     pub attempt: u32,
     /// Number of timed launches so far in the current run, or of blocks, if two kernels are timed side by side.
     pub trials_done: u32,
+    /// Number of jobs of the same caller and with the same requirements that wait and start before this one, at most
+    /// 1000. Callers take turns, so jobs of others may start before it too. Present only while the job waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ahead: Option<u32>,
     /// Time since acceptance, seconds.
     pub elapsed_s: f64,
     /// Statistics of the timed launches so far. They are preliminary; the report has the final ones.

@@ -8,7 +8,9 @@ mod statistics;
 mod unready;
 
 pub use code::{CodeListing, KernelCodeView, SourceText};
-pub use jobs::{CancelOutcome, CancelReport, JobEvent, JobList, JobSummary, JobView, SweepEvent};
+pub use jobs::{
+    CancelOutcome, CancelReport, JobEvent, JobList, JobSummary, JobView, MAX_AHEAD, SweepEvent,
+};
 pub use statistics::{
     CleanupReport, CompilationStatistics, DeviceStatistics, DeviceUse, Durations, JobCounts,
     ProfilingStatistics, ServiceStatistics, ThroughputStatistics,

@@ -59,7 +59,7 @@ pub fn code(view: &KernelCodeView, links: &Links) -> String {
     let content = Content {
         title: format!("code: {}", view.kernel),
         about: html! { "code of job " a.mono href=(job) { (text::name(&view.job_id)) } },
-        refresh_s: None,
+        refresh: None,
         main: html! {
             h1.page { "Source, PTX and SASS of " (text::code(&view.kernel)) }
             p.say { "Each line shows how many instructions were generated from it. Select a line with instructions to show them." }

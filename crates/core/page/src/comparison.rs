@@ -25,7 +25,7 @@ pub(crate) fn content(report: &CompareResponse, reference: &str, links: &Links) 
     Content {
         title,
         about: html! { "comparison " span.mono { (text::name(&report.job_id)) } },
-        refresh_s: None,
+        refresh: None,
         main: html! {
             @for (index, candidate) in report.candidates.iter().enumerate() { (headline(index, candidate, reference)) }
             (kernels(report, reference))

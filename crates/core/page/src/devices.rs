@@ -89,7 +89,7 @@ pub fn devices(machine: &MachineOverview, links: &Links) -> String {
     let content = Content {
         title: "devices".to_owned(),
         about: html! { "where kernels run" },
-        refresh_s: None,
+        refresh: None,
         main: html! {
             (state(machine))
             @if !machine.devices.is_empty() { section.sheet { (table(machine)) } }

@@ -47,7 +47,7 @@ pub(crate) fn content(jobs: [&JobView; 2], links: &Links) -> Option<Content> {
     Some(Content {
         title: format!("{word}: {}, {}", names[0], names[1]),
         about: html! { "jobs " (job(first, links)) " and " (job(second, links)) },
-        refresh_s: None,
+        refresh: None,
         main: html! {
             (parts::verdict(tone, word, heading, &[sentence]))
             @for (title, facts) in &groups { (group(title, facts)) }

@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::{style, text};
+use crate::{live, style, text};
 
 /// The targets of a page's links. Paths belong to the server that shows the page.
 #[derive(Debug, Clone, Default)]
@@ -49,14 +49,24 @@ impl Links {
     }
 }
 
+/// The way in which a page of a server stays up to date. The number is that of the seconds after
+/// which a browser reloads the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refresh {
+    /// The browser reloads the page.
+    Reload(u32),
+    /// A script updates the page. A browser without scripts reloads it.
+    Script(u32),
+}
+
 /// The content of a page.
 pub(crate) struct Content {
     /// The title of the window, as plain text.
     pub title: String,
     /// The kind of report, and its id.
     pub about: Markup,
-    /// The number of seconds after which a browser reloads the page.
-    pub refresh_s: Option<u32>,
+    /// How the page of a server stays up to date.
+    pub refresh: Option<Refresh>,
     /// The content between header and footer.
     pub main: Markup,
 }
@@ -64,7 +74,7 @@ pub(crate) struct Content {
 impl Content {
     /// Writes the whole document.
     pub(crate) fn whole(self, links: &Links) -> String {
-        let Content { title, about, refresh_s, main } = self;
+        let Content { title, about, refresh, main } = self;
         let document = html! {
             (DOCTYPE)
             html lang="en" {
@@ -74,7 +84,14 @@ impl Content {
                     meta name="color-scheme" content="light dark";
                     // The forms of a server need their origin.
                     meta name="referrer" content={ @if links.root.is_some() { "same-origin" } @else { "no-referrer" } };
-                    @if let Some(seconds) = refresh_s.filter(|_| links.root.is_some()) { meta http-equiv="refresh" content=(seconds); }
+                    @match refresh.filter(|_| links.root.is_some()) {
+                        Some(Refresh::Reload(seconds)) => { meta http-equiv="refresh" content=(seconds); }
+                        Some(Refresh::Script(seconds)) => {
+                            noscript { meta http-equiv="refresh" content=(seconds); }
+                            script type="module" src=(links.to(&live::path())) {}
+                        }
+                        None => {}
+                    }
                     @match links.root {
                         Some(_) => {
                             link rel="stylesheet" href=(links.to(&style::path()));

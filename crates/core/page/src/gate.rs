@@ -23,7 +23,7 @@ pub(crate) fn content(report: &GateReport) -> Content {
     Content {
         title: format!("{word}: {}", report.suite),
         about: html! { "gate " span.mono { (text::name(job)) } },
-        refresh_s: None,
+        refresh: None,
         main: html! {
             (parts::verdict(tone, word, heading, &sentences))
             (cases(report))

@@ -48,7 +48,7 @@ pub fn history(shown: HistoryShown<'_>, links: &Links) -> String {
     let content = Content {
         title: "history".to_owned(),
         about: html! { "results over time" },
-        refresh_s: None,
+        refresh: None,
         main: html! {
             h1.page { "History" }
             div.sheet { (filters(shown, links)) }

@@ -5,13 +5,13 @@ use std::time::{Duration, UNIX_EPOCH};
 use maud::{Markup, html};
 use warpgauge_contract::REFERENCE_NAME;
 use warpgauge_gate::report::WorstCase;
-use warpgauge_job_views::{JobList, JobSummary, JobView};
+use warpgauge_job_views::{JobEvent, JobList, JobSummary, JobView};
 use warpgauge_model::JobState;
 
-use crate::document::{Content, Links};
+use crate::document::{Content, Links, Refresh};
 use crate::job_filter::ListFilter;
 use crate::parts::{self, Section, Tone};
-use crate::{comparison, evaluation, gate, sweep, text};
+use crate::{comparison, evaluation, gate, live, sweep, text};
 
 /// The number of seconds after which a browser reloads the page of a job that has not ended, or the
 /// list.
@@ -20,12 +20,13 @@ const REFRESH_S: u32 = 3;
 /// The number of characters of an id that the list shows.
 const ID_SHOWN: usize = 8;
 
-/// Writes the page of a job: its report, or its state.
-pub fn job(view: &JobView, links: &Links) -> String {
-    content(view, links).whole(links)
+/// Writes the page of a job: its report, or its state. With the newest event of a job that has not
+/// ended, the page shows more of its progress, and a script keeps it up to date.
+pub fn job(view: &JobView, now: Option<&JobEvent>, links: &Links) -> String {
+    content(view, now, links).whole(links)
 }
 
-pub(crate) fn content(view: &JobView, links: &Links) -> Content {
+pub(crate) fn content(view: &JobView, now: Option<&JobEvent>, links: &Links) -> Content {
     if let Some(report) = &view.comparison {
         return comparison::content(report, REFERENCE_NAME, links);
     }
@@ -37,12 +38,13 @@ pub(crate) fn content(view: &JobView, links: &Links) -> Content {
     }
     match &view.result {
         Some(report) => evaluation::content(report, links),
-        None => state(view, links),
+        None => state(view, now, links),
     }
 }
 
 /// Shows a job without a report: it has not ended, or ended without one.
-fn state(view: &JobView, links: &Links) -> Content {
+fn state(view: &JobView, now: Option<&JobEvent>, links: &Links) -> Content {
+    let waits = !view.state.is_end();
     let word = view.state.name().replace('_', " ");
     let heading = html! {
         (view.kind.name())
@@ -54,29 +56,35 @@ fn state(view: &JobView, links: &Links) -> Content {
             @if let Some(code) = &view.code { " " span.dim.mono { (code) } }
         }
     });
-    let progress = (!view.state.is_end()).then(|| {
-        html! {
-            (progress(view))
-            @if links.root.is_some() { " This page reloads every " (REFRESH_S) "\u{202f}s." }
-        }
+    let reloads = html! { "This page reloads every " (REFRESH_S) "\u{202f}s." };
+    let reloads = (waits && links.root.is_some()).then(|| match now {
+        Some(_) => html! { noscript { (reloads) } },
+        None => reloads,
     });
-    let sentences = [error, progress].into_iter().flatten().collect::<Vec<_>>();
-    let facts = parts::facts(vec![
+    let sentences = [error, reloads].into_iter().flatten().collect::<Vec<_>>();
+    let mut facts = vec![
         ("accepted", html! { (moment(view.created_at)) }),
         (
             "ended",
             html! { @match view.finished_at { Some(at) => (moment(at)), None => "not yet" } },
         ),
-        ("started", html! { (text::counted(view.attempt as usize, "time")) }),
-    ]);
+    ];
+    if !waits {
+        facts.push(("started", html! { (text::counted(view.attempt as usize, "time")) }));
+    }
+    let refresh = match now {
+        Some(_) => Refresh::Script(REFRESH_S),
+        None => Refresh::Reload(REFRESH_S),
+    };
     Content {
         title: format!("{word}: {}", view.kind.name()),
         about: html! { "job " span.mono { (text::name(&view.job_id)) } },
-        refresh_s: (!view.state.is_end()).then_some(REFRESH_S),
+        refresh: waits.then_some(refresh),
         main: html! {
             (parts::verdict(tone(view.state), &word, heading, &sentences))
-            (Section::new("job", "The job").open(true).with(facts))
-            @if links.root.is_some() && !view.state.is_end() {
+            @if waits { (live::section(view, now, links)) }
+            (Section::new("job", "The job").open(true).with(parts::facts(facts)))
+            @if links.root.is_some() && waits {
                 form.fields method="post" action=(links.to(&format!("jobs/{}/cancel", view.job_id))) {
                     button { "Cancel the job" }
                 }
@@ -95,18 +103,6 @@ fn tone(state: JobState) -> Tone {
         | JobState::Compiling
         | JobState::Validating
         | JobState::Profiling => Tone::Plain,
-    }
-}
-
-fn progress(view: &JobView) -> String {
-    match (&view.sweep, view.trials_done) {
-        (Some(sweep), _) => format!(
-            "{} of {} done.",
-            text::grouped(sweep.points_done as u64),
-            text::counted(sweep.points, "point")
-        ),
-        (None, 0) => "No launch has been timed yet.".to_owned(),
-        (None, done) => format!("{} timed.", text::counted(done as usize, "launch")),
     }
 }
 
@@ -150,7 +146,7 @@ pub fn list(listed: Listed<'_>, links: &Links) -> String {
     let content = Content {
         title: "jobs".to_owned(),
         about: html! { "evaluates GPU kernels" },
-        refresh_s: (running > 0 && !listed.is_later).then_some(REFRESH_S),
+        refresh: (running > 0 && !listed.is_later).then_some(Refresh::Reload(REFRESH_S)),
         main: html! {
             h1.page { "Jobs" }
             div.sheet { (filter.bar(links)) }
@@ -247,7 +243,7 @@ pub fn notice(notice: Notice<'_>, links: &Links) -> String {
     let content = Content {
         title: notice.heading.to_owned(),
         about: html! {},
-        refresh_s: None,
+        refresh: None,
         main: html! {
             (parts::verdict(Tone::Doubt, notice.word, text::name(notice.heading), &sentences))
             @if !notice.commands.is_empty() { section.sheet { (text::block(notice.commands, "")) } }

@@ -1,6 +1,7 @@
 //! Writes reports as HTML. The main functions are [`file`] and [`job`].
 //!
-//! A page is readable without scripts, and loads nothing except its style sheet. All texts come
+//! A page is readable without scripts. It loads nothing except its style sheet and, at a server, the
+//! script that updates the page of a job that has not ended. All texts come
 //! from kernels and their users. `maud` escapes every text, and [`text`] limits its length and
 //! replaces characters that change the writing direction. `warpgauge-svg` makes the drawings and
 //! also escapes their texts. Equal calls produce equal bytes. The crate does no I/O.
@@ -15,6 +16,7 @@
 //! - `imported`: reports of NVIDIA's tools
 //! - `submit`: the form for kernels
 //! - `jobs`: the state of a job, the list of jobs, and pages without a report
+//! - `live`: the progress of a job that has not ended, and the script that updates it
 //! - `job_filter`: the filter of the list
 //! - `devices`: the devices of a server, and what it can do
 //! - `history`: results of cases over time
@@ -33,6 +35,7 @@ mod history;
 mod imported;
 mod job_filter;
 mod jobs;
+pub mod live;
 mod parts;
 pub mod style;
 mod submit;
@@ -87,7 +90,7 @@ pub fn page(page: PageOf<'_>, links: &Links) -> String {
         PageOf::Sweep(report) => sweep::content(report),
         PageOf::Imported(imported, name) => imported::content(imported, name),
         PageOf::Changes(changes, [before, after]) => imported::changed(changes, before, after),
-        PageOf::Job(view) => jobs::content(view, links),
+        PageOf::Job(view) => jobs::content(view, None, links),
     };
     content.whole(links)
 }

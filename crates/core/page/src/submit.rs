@@ -33,7 +33,7 @@ pub fn submit(submission: Submission<'_>, links: &Links) -> String {
     let content = Content {
         title: "submit a kernel".to_owned(),
         about: html! { "evaluates GPU kernels" },
-        refresh_s: None,
+        refresh: None,
         main: main(submission, links),
     };
     content.whole(links)

@@ -22,7 +22,7 @@ pub(crate) fn content(report: &SweepResponse) -> Content {
     Content {
         title: format!("{}: sweep over {names}", word.to_lowercase()),
         about: html! { "sweep " span.mono { (text::name(&report.job_id)) } },
-        refresh_s: None,
+        refresh: None,
         main: html! {
             (headline(report, word, &names))
             (parts::figures(&best(report)))

@@ -68,7 +68,10 @@ impl Parsed {
     fn check(&self) {
         let mut ids = Vec::new();
         for (name, attributes) in &self.elements {
-            assert!(!["script", "img", "iframe", "object"].contains(&&**name), "<{name}>");
+            assert!(!["img", "iframe", "object"].contains(&&**name), "<{name}>");
+            let of = |wanted: &str| attributes.iter().find(|(attribute, _)| attribute == wanted);
+            let is_own = of("src").is_some_and(|(_, src)| src.ends_with(&live::path()));
+            assert!(name != "script" || is_own, "<{name}>");
             let action = attributes.iter().find(|(attribute, _)| attribute == "action");
             let sent_here = action
                 .is_some_and(|(_, action)| action.starts_with("./") || action.starts_with("../"));
@@ -349,7 +352,7 @@ fn nothing_of_a_kernel_is_markup() {
         "error": HOSTILE, "code": HOSTILE,
     }))
     .unwrap();
-    Parsed::of(&super::job(&job, &Links::none()));
+    Parsed::of(&super::job(&job, None, &Links::none()));
     let page = Parsed::of(&notice(
         Notice { word: HOSTILE, heading: HOSTILE, sentence: HOSTILE, commands: HOSTILE },
         &Links::none(),
@@ -398,7 +401,7 @@ fn sweeps_gates_and_lists_are_pages() {
         "job_id": "j", "kind": "gate", "state": "completed", "created_at": 0.0, "trials_done": 0,
         "gate": example("gate"),
     });
-    let gate = Parsed::of(&job(&serde_json::from_value(gate).unwrap(), &Links::none()));
+    let gate = Parsed::of(&job(&serde_json::from_value(gate).unwrap(), None, &Links::none()));
     assert!(
         gate.text.contains("vector_add") && gate.text.contains("counts within"),
         "{}",
@@ -426,14 +429,14 @@ fn a_job_on_its_way_says_how_far_it_is() {
         })
     };
     let served = Links { root: Some("../"), ..Links::none() };
-    let running = job(&serde_json::from_value(view("profiling")).unwrap(), &served);
-    assert!(Parsed::of(&running).text.contains("120 launches timed."));
+    let running = job(&serde_json::from_value(view("profiling")).unwrap(), None, &served);
+    assert!(Parsed::of(&running).text.contains("120 launches timed"));
     assert!(running.contains("http-equiv=\"refresh\""));
     let view_now = serde_json::from_value(view("profiling")).unwrap();
     assert!(!file(PageOf::Job(&view_now)).contains("http-equiv=\"refresh\""));
     let mut failed = view("timed_out");
     failed["error"] = json!("the job's time was up");
-    let failed = job(&serde_json::from_value(failed).unwrap(), &Links::none());
+    let failed = job(&serde_json::from_value(failed).unwrap(), None, &Links::none());
     assert!(Parsed::of(&failed).text.contains("the job's time was up"));
     assert!(!failed.contains("http-equiv=\"refresh\""));
 }

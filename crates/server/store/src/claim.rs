@@ -165,7 +165,7 @@ fn next_of(owner: &str, columns: &str, which: &str, on_postgres: bool) -> String
 /// Returns the clause that names the index for SQLite. SQLite has no statistics on waiting jobs;
 /// without the clause it scans all of them through another index. A statement that cannot use the
 /// named index fails.
-fn indexed(name: &str, on_postgres: bool) -> String {
+pub(super) fn indexed(name: &str, on_postgres: bool) -> String {
     if on_postgres { String::new() } else { format!(" INDEXED BY {name}") }
 }
 

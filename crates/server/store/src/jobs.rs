@@ -41,6 +41,12 @@ impl JobReader {
         Ok(Some(StoredReport { version: u32::try_from(version).unwrap_or(0), kind, body }))
     }
 
+    /// Returns the number of waiting jobs of the same owner and with the same requirements that are
+    /// claimed before this one, at most `most`. Returns `None` if the job does not wait.
+    pub async fn ahead(&self, id: &str, most: u32) -> Result<Option<u32>, StoreError> {
+        self.reader.ahead(id, most).await
+    }
+
     /// Returns a page of jobs, newest first.
     pub async fn list(&self, filter: &JobFilter<'_>, page: &Page) -> Result<JobPage, StoreError> {
         self.reader.list(filter, page).await

@@ -22,6 +22,7 @@
 mod needs;
 
 mod access;
+mod ahead;
 mod artifacts;
 mod baselines;
 mod bulk;

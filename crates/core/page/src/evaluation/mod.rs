@@ -27,7 +27,7 @@ pub(crate) fn content(report: &EvaluateResponse, links: &Links) -> Content {
     Content {
         title: format!("{}: {}", verdict.words().to_lowercase(), kernel),
         about: html! { "evaluation " span.mono { (text::name(&report.job_id)) } },
-        refresh_s: None,
+        refresh: None,
         main: html! {
             (headline(report))
             @if shows_figures(report) { (headline::figures(report)) }

@@ -9,7 +9,7 @@ pub fn import_form(links: &Links) -> String {
     let content = Content {
         title: "import".to_owned(),
         about: html! { "reports of profilers" },
-        refresh_s: None,
+        refresh: None,
         main: main(links),
     };
     content.whole(links)

@@ -40,7 +40,7 @@ fn of_file(file: &str, main: Markup) -> Content {
     Content {
         title: format!("import: {file}"),
         about: html! { "import " span.mono { (text::name(file)) } },
-        refresh_s: None,
+        refresh: None,
         main,
     }
 }

@@ -1,6 +1,7 @@
 //! Pages for browsers, at the addresses at which programs get JSON: jobs, the devices and the
 //! history; and the list of jobs as the front page.
 
+use futures_util::StreamExt;
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{IntoResponse, Request, Response};
 
@@ -8,11 +9,11 @@ use super::filters::{Filters, LIST, history_query, list_filter};
 use super::machine;
 use crate::blocking::run_blocking;
 use crate::error::ApiError;
-use crate::response::html::{HtmlReply, PagePath, links};
+use crate::response::html::{HtmlReply, LiveReply, PagePath, links};
 use crate::routes::gate::reply::HistoryReply;
 use warpgauge_job_views::JobView;
 use warpgauge_model::{ErrorCode, FailureCode};
-use warpgauge_page::{ArtifactLink, HistoryShown, Links, Listed, style};
+use warpgauge_page::{ArtifactLink, HistoryShown, Links, Listed, live, style};
 use warpgauge_service::{Caller, JobQuery, ServiceError, Services};
 
 /// Path of the files that pages load.
@@ -52,7 +53,7 @@ pub(crate) async fn page(
         PagePath::Submit => super::submit::page(given("example").map(String::as_str), &links)?,
         PagePath::Job(id) => match given("compare") {
             Some(other) => differences([id, other], links, service, caller).await?,
-            None => job(id, links, service, caller).await?,
+            None => return job(id, links, service, caller).await,
         },
         PagePath::Code(id) => {
             let kernel = given("kernel").map(String::as_str);
@@ -131,10 +132,21 @@ async fn job(
     links: Links,
     service: &Services,
     caller: &Caller,
-) -> Result<String, ApiError> {
+) -> Result<Response, ApiError> {
     let job = found(id, service, caller).await?;
     let links = with_artifacts(&job, links, service, caller).await;
-    run_blocking("page", "writing a page", move || warpgauge_page::job(&job, &links)).await
+    let now = match job.state.is_end() {
+        true => None,
+        // The first event comes at once. A job that has just ended gets a page that reloads.
+        false => service.jobs.watch(&job.job_id, caller).await?.next().await,
+    };
+    run_blocking("page", "writing a page", move || {
+        match now.filter(|event| !event.state.is_end()) {
+            Some(now) => LiveReply(warpgauge_page::job(&job, Some(&now), &links)).into_response(),
+            None => HtmlReply(warpgauge_page::job(&job, None, &links)).into_response(),
+        }
+    })
+    .await
 }
 
 async fn found(id: &str, service: &Services, caller: &Caller) -> Result<JobView, ApiError> {
@@ -193,16 +205,21 @@ async fn with_artifacts(job: &JobView, links: Links, service: &Services, caller:
     }
 }
 
-/// Serves the style sheet. Its name contains a hash of its content, so browsers may cache it for
-/// any time.
-pub(super) fn style(request: Request) -> Response {
-    if request.uri().path().trim_start_matches('/') != style::path() {
+/// Serves the files that pages load. Their names contain a hash of their content, so browsers may
+/// cache them for any time.
+pub(super) fn file(request: Request) -> Response {
+    let path = request.uri().path().trim_start_matches('/');
+    let (content_type, content) = if path == style::path() {
+        ("text/css; charset=utf-8", style::CSS)
+    } else if path == live::path() {
+        ("text/javascript; charset=utf-8", live::JS)
+    } else {
         let text = "there is no such file: reload the page that names it";
         return ApiError::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, text).into_response();
-    }
-    let mut response = Response::builder().content_type("text/css; charset=utf-8").finish();
+    };
+    let mut response = Response::builder().content_type(content_type).finish();
     let forever = HeaderValue::from_static("public, max-age=31536000, immutable");
     response.headers_mut().insert(header::CACHE_CONTROL, forever);
-    response.set_body(style::CSS);
+    response.set_body(content);
     response
 }

@@ -39,14 +39,14 @@ pub(super) fn add(route: Route) -> Route {
     book.at(BOOK, get(make_sync(front_of_book)))
         .at(format!("{BOOK}/"), get(make_sync(front_of_book)))
         .at("/", get(make_sync(|_| front())))
-        .at(html::FILES, get(make_sync(html::style)))
+        .at(html::FILES, get(make_sync(html::file)))
         .at("/docs", get(page("text/html; charset=utf-8", docs)))
         .at("/openapi.json", get(page("application/json", openapi::full_json)))
         .at("/openapi.yaml", get(page("application/yaml", openapi::full_yaml)))
         .at("/openapi-client.json", get(page("application/json", openapi::client_json)))
 }
 
-/// Paths of the pages other than the book. The path of the style sheet is a template.
+/// Paths of the pages other than the book. The path of the files that pages load is a template.
 const PATHS: [&str; 6] =
     ["/", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json", "/assets/{file}"];
 

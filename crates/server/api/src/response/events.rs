@@ -105,13 +105,17 @@ fn stream_of(
 
 /// Returns the id of an event. It consists of the values that change between events.
 fn id(event: &JobEvent) -> String {
-    format!(
+    let id = format!(
         "{}-{}-{}-{}",
         event.attempt,
         event.state.name(),
         event.points_done.unwrap_or(0),
         event.trials_done
-    )
+    );
+    match event.ahead {
+        Some(ahead) => format!("{id}-{ahead}"),
+        None => id,
+    }
 }
 
 fn written(event: &JobEvent) -> Event {
@@ -140,7 +144,7 @@ impl ApiResponse for EventsReply {
                 "Server-sent events: `progress`, and `end` at the end. The data of each is a `JobEvent` in \
                  JSON: `job_id`, `state`, `stage`, `attempt`, `trials_done`, `elapsed_s`, and, where known, \
                  `statistics` (`trials`, `median_ms`, `ci_lower_ms`, \
-                 `ci_upper_ms`), `points_done`, `points` and `error`.",
+                 `ci_upper_ms`), `ahead`, `points_done`, `points` and `error`.",
             ),
             ..MetaSchema::new("string")
         }));
@@ -170,6 +174,7 @@ mod tests {
             stage: JobStage::Running,
             attempt: 1,
             trials_done,
+            ahead: None,
             elapsed_s: 0.0,
             statistics: None,
             points_done: None,
@@ -200,6 +205,12 @@ mod tests {
         assert!(all.ends_with("\n\n") && all.contains("id: 1-completed-0-7\nevent: end"), "{all}");
         let rest = told(&events, Some("1-profiling-0-3")).await;
         assert_eq!(rest.matches("event: progress").count(), 1, "{rest}");
+        let waiting = JobEvent { ahead: Some(4), ..event(JobState::Queued, 0) };
+        let before = told(std::slice::from_ref(&waiting), Some("1-queued-0-0-5")).await;
+        assert!(before.contains("id: 1-queued-0-0-4\n"), "{before}");
+        assert!(before.contains("\"ahead\":4"), "{before}");
+        let known = told(&[waiting], Some("1-queued-0-0-4")).await;
+        assert!(!known.contains("event:"), "{known}");
         let other = told(&events, Some("1-profiling-0-7")).await;
         assert_eq!(other.matches("event: progress").count(), 2, "{other}");
         let end = told(&events[2..], Some("1-completed-0-7")).await;

@@ -34,6 +34,12 @@ pub(crate) fn is_asset(path: &str) -> bool {
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; \
                       form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
+/// Content security policy of a page that a script keeps up to date. The script is a file of this
+/// server and connects to this server only. The page contains no other script.
+const LIVE_POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; \
+                           img-src 'self' data:; base-uri 'none'; form-action 'self'; \
+                           frame-ancestors 'none'; require-trusted-types-for 'script'";
+
 /// Returns the links for the page at this path.
 pub(crate) fn links(path: &str) -> Links {
     let root = match PagePath::of(path) {
@@ -115,15 +121,28 @@ pub(crate) const HTML: &str = "text/html; charset=utf-8";
 /// An answer that is an HTML page.
 pub(crate) struct HtmlReply(pub(crate) String);
 
+/// An answer that is an HTML page which a script keeps up to date.
+pub(crate) struct LiveReply(pub(crate) String);
+
 impl IntoResponse for HtmlReply {
     fn into_response(self) -> Response {
-        let mut response = Response::builder().content_type(HTML).finish();
-        response.set_data(BodyLength(self.0.len()));
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-        response.set_body(self.0);
-        response
+        with_policy(self.0, POLICY)
     }
+}
+
+impl IntoResponse for LiveReply {
+    fn into_response(self) -> Response {
+        with_policy(self.0, LIVE_POLICY)
+    }
+}
+
+fn with_policy(html: String, policy: &'static str) -> Response {
+    let mut response = Response::builder().content_type(HTML).finish();
+    response.set_data(BodyLength(html.len()));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    response.set_body(html);
+    response
 }
 
 /// Converts an error in JSON to an HTML page.

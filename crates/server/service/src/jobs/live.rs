@@ -61,6 +61,7 @@ impl LiveJob {
             stage: JobStage::Waiting,
             attempt,
             trials_done: 0,
+            ahead: None,
             elapsed_s: 0.0,
             statistics: None,
             points_done: None,

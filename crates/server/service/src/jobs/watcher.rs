@@ -9,8 +9,8 @@ use futures_util::stream;
 use super::live::LiveJobs;
 use crate::records::visibility;
 use crate::submission::{Caller, JobEvents};
-use warpgauge_job_views::JobEvent;
-use warpgauge_model::JobStage;
+use warpgauge_job_views::{JobEvent, MAX_AHEAD};
+use warpgauge_model::{JobStage, JobState};
 use warpgauge_store::{JobRow, Store};
 
 /// Interval at which the store is polled for a job that does not run in this process.
@@ -78,7 +78,13 @@ impl Watcher {
                 Some(row) => row,
                 None => self.store.jobs().find(&self.id, visibility(&self.caller)).await.ok()??,
             };
-            let event = of_row(&row);
+            let ahead = match row.state {
+                JobState::Queued => {
+                    self.store.jobs().ahead(&row.id, MAX_AHEAD).await.ok().flatten()
+                }
+                _ => None,
+            };
+            let event = JobEvent { ahead, ..of_row(&row) };
             if self.is_news(&event) {
                 return Some(self.told(event));
             }
@@ -107,6 +113,7 @@ fn of_row(row: &JobRow) -> JobEvent {
         stage: row.state.stage(),
         attempt: row.attempts.into(),
         trials_done: 0,
+        ahead: None,
         elapsed_s: until.duration_since(row.created_at).map_or(0.0, |time| time.as_secs_f64()),
         statistics: None,
         points_done: None,
