@@ -87,7 +87,7 @@ impl Counts {
     /// `code`. If several instructions implement one PTX instruction, only the first is counted.
     pub(crate) fn fold(&mut self, code: &Code, profile: &[Executed]) {
         for ((inst, line), ran) in code.insts.iter().zip(&code.lines).zip(profile) {
-            if line.2 == 0 || ran.warps == 0 {
+            if line.2.is_none() || ran.warps == 0 {
                 continue;
             }
             self.active_threads += ran.active;

@@ -7,9 +7,12 @@
 //! iterations varies.
 
 mod arithmetic;
+mod each;
 mod fold;
 mod traffic;
 
+pub(crate) use each::{Accesses, of_instructions};
+pub use each::{INSTRUCTION_VALUES, InstructionCounts};
 pub(crate) use fold::Executed;
 pub(crate) use traffic::{Traffic, distinct, turns, wavefronts};
 

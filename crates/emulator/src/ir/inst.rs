@@ -106,9 +106,9 @@ pub(crate) struct CallSite {
 #[derive(Debug, Default)]
 pub(crate) struct Code {
     pub(crate) insts: Vec<Inst>,
-    /// For each instruction: the line in the PTX, the source line, and 1 for the first instruction
-    /// of a PTX instruction.
-    pub(crate) lines: Vec<(u32, SourceLine, u8)>,
+    /// For each instruction: the line in the PTX and the source line. The first instruction of a PTX
+    /// instruction also has the byte offset of the latter in the PTX.
+    pub(crate) lines: Vec<(u32, SourceLine, Option<u32>)>,
     pub(crate) consts: Consts,
     /// The functions of the code; the kernel comes first.
     pub(crate) funcs: Vec<FuncInfo>,

@@ -138,6 +138,8 @@ pub(crate) struct Instr<'a> {
     pub(crate) operands: Vec<Operand<'a>>,
     /// Source text of the instruction, for messages.
     pub(crate) text: &'a str,
+    /// Byte offset of the instruction in the text of the module.
+    pub(crate) at: usize,
 }
 
 /// An operand of an instruction.

@@ -365,7 +365,7 @@ impl<'a> Cursor<'a> {
         })?;
         let text = self.since(from);
         self.expect(b';')?;
-        Ok(Instr { guard, op, mods, operands, text })
+        Ok(Instr { guard, op, mods, operands, text, at: from })
     }
 }
 

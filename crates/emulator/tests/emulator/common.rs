@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use warpgauge_emulator::counts::INSTRUCTION_VALUES;
 use warpgauge_emulator::{
     AllocKind, LaunchConfig, LaunchFault, LaunchOptions, LaunchReport, Memory, Module, launch,
 };
@@ -19,6 +20,7 @@ pub struct Device {
     pub printed: Mutex<Vec<u8>>,
     pub sanitize: bool,
     pub count: bool,
+    pub by_instruction: bool,
     pub order: u64,
     pub seconds: u64,
     pub cooperative: bool,
@@ -99,6 +101,7 @@ impl Device {
             printed,
             sanitize: false,
             count: false,
+            by_instruction: false,
             order: 0,
             seconds: 60,
             cooperative: false,
@@ -146,6 +149,7 @@ impl Device {
             device: 0,
             sanitize: self.sanitize,
             count: self.count,
+            by_instruction: self.by_instruction,
             order: self.order,
         };
         launch(&f, &self.memory, &cfg, &params.0, &opts).map_err(Box::new)
@@ -155,6 +159,31 @@ impl Device {
         self.try_run(kernel, [grid, 1, 1], [block, 1, 1], 0, params)
             .unwrap_or_else(|f| panic!("{kernel}: {f}"))
     }
+}
+
+/// Checks that the counts of instructions add up to those of the launch.
+pub fn adds_up(kernel: &str, report: &LaunchReport) {
+    let mut sums = [0; INSTRUCTION_VALUES];
+    for one in &report.instructions {
+        sums.iter_mut().zip(one.values()).for_each(|(sum, own)| *sum += own);
+    }
+    let c = &report.counts;
+    let want = [
+        c.warp_instructions,
+        c.active_threads,
+        c.thread_instructions,
+        c.global_load_requests
+            + c.global_store_requests
+            + c.global_atomic_requests
+            + c.global_reduction_requests,
+        c.global_load_sectors + c.global_store_sectors + c.global_atomic_touched_sectors,
+        c.global_load_ideal_sectors + c.global_store_ideal_sectors + c.global_atomic_ideal_sectors,
+        c.shared_load_requests + c.shared_store_requests + c.shared_atomic_requests,
+        c.shared_load_wavefronts + c.shared_store_wavefronts,
+        c.shared_load_conflicts + c.shared_store_conflicts,
+        c.local_load_requests + c.local_store_requests,
+    ];
+    assert_eq!(sums, want, "{kernel}");
 }
 
 /// Whether this process runs one test and no other: what a test measures of its process is its own.

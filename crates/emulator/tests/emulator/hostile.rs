@@ -38,6 +38,7 @@ fn run(body: &str, limit: Duration, sanitize: bool) -> (Result<(), LaunchFault>,
         device: 0,
         sanitize,
         count: false,
+        by_instruction: false,
         order: 0,
     };
     let cfg = LaunchConfig {
@@ -100,6 +101,7 @@ fn a_variable_of_a_module_has_been_written() {
         device: 0,
         sanitize: true,
         count: false,
+        by_instruction: false,
         order: 0,
     };
     let cfg =

@@ -8,6 +8,7 @@ mod counts;
 mod differential;
 mod fixtures;
 mod hostile;
+mod instructions;
 mod kernels;
 mod lacking;
 mod library;

@@ -35,6 +35,7 @@ fn run_all(module: &Module, memory: &Memory) {
             device: 0,
             sanitize: true,
             count: true,
+            by_instruction: false,
             order: 0,
         };
         let cfg = LaunchConfig {
@@ -226,6 +227,7 @@ fn extreme_addresses_are_faults() {
                             device: 0,
                             sanitize,
                             count: true,
+                            by_instruction: false,
                             order: 0,
                         };
                         let cfg = LaunchConfig {

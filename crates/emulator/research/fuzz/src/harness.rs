@@ -121,6 +121,7 @@ fn run(function: &Function, memory: &Memory, checks: bool) {
         device: 0,
         sanitize: checks,
         count: checks,
+        by_instruction: false,
         order: 0,
     };
     let config = LaunchConfig {

@@ -39,12 +39,14 @@ pub extern "C" fn wgEmulatorSetReadOnly(address: Address, on: c_uint) -> u32 {
     })
 }
 
-/// Switches the counts of memory traffic on (not 0; the default) or off, which is faster. Requires
-/// `cuInit`. Returns a `CUresult`.
+/// Switches the counts of memory traffic on (1; the default) or off (0), which is faster. With 2 the
+/// report also has the counts of each instruction. Requires `cuInit`. Returns a `CUresult`.
 #[unsafe(no_mangle)]
 pub extern "C" fn wgEmulatorSetCounting(on: c_uint) -> u32 {
     guard("wgEmulatorSetCounting", || {
-        registry()?.reports.silent.store(on == 0, Ordering::Release);
+        let reports = &registry()?.reports;
+        reports.silent.store(on == 0, Ordering::Release);
+        reports.by_instruction.store(on == 2, Ordering::Release);
         Ok(())
     })
 }

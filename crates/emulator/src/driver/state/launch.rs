@@ -170,6 +170,7 @@ impl KernelTask {
             device: core.device.ordinal,
             sanitize: reports.sanitizes(),
             count: reports.counts(),
+            by_instruction: reports.counts_instructions(),
             order: order(reports.counts()),
         };
         let function = &self.entry.function;

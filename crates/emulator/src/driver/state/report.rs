@@ -2,12 +2,13 @@
 //!
 //! The report is bounded: if a process never takes it, the newest entries are dropped and counted.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::check::Finding;
-use crate::counts::Counts;
+use crate::counts::{Counts, INSTRUCTION_VALUES, InstructionCounts};
 use crate::driver::c::entry::lock;
 use crate::driver::c::json::{list, quoted};
 use crate::exec::{LaunchFault, LaunchReport};
@@ -16,6 +17,8 @@ use crate::exec::{LaunchFault, LaunchReport};
 const MAX_KERNELS: usize = 256;
 const MAX_FINDINGS: usize = 256;
 const MAX_MESSAGES: usize = 64;
+/// Maximum number of instructions of all kernels that the report has counts of.
+const MAX_INSTRUCTIONS: usize = 16_384;
 /// Message about a launch whose global memory race detection covers only in part.
 const UNWATCHED: &str = "race detection covered only the first 64 MiB of the global memory that the \
                          kernel used";
@@ -27,6 +30,8 @@ struct Kernel {
     name: String,
     launches: u64,
     counts: Counts,
+    /// Counts of instructions by their byte offset in the PTX.
+    instructions: BTreeMap<u32, [u64; INSTRUCTION_VALUES]>,
 }
 
 /// Content of the report that no call has taken yet.
@@ -45,6 +50,7 @@ pub struct Reports {
     kept: Mutex<Kept>,
     pub sanitize: AtomicBool,
     pub silent: AtomicBool,
+    pub by_instruction: AtomicBool,
 }
 
 impl Reports {
@@ -56,10 +62,15 @@ impl Reports {
         !self.silent.load(Ordering::Acquire)
     }
 
+    pub fn counts_instructions(&self) -> bool {
+        self.by_instruction.load(Ordering::Acquire)
+    }
+
     /// Adds the counts and findings of a completed launch.
     pub fn add(&self, kernel: &str, report: &LaunchReport) {
         let mut kept = lock(&self.kept);
         kept.count(kernel, &report.counts);
+        kept.count_instructions(kernel, &report.instructions);
         report.findings.iter().for_each(|finding| kept.find(finding));
         if report.unwatched {
             kept.say(kernel, UNWATCHED);
@@ -99,9 +110,28 @@ impl Kept {
             kernel.counts.add(counts);
         } else if self.kernels.len() < MAX_KERNELS {
             let (name, counts) = (name.to_owned(), *counts);
-            self.kernels.push(Kernel { name, launches: 1, counts });
+            let instructions = BTreeMap::new();
+            self.kernels.push(Kernel { name, launches: 1, counts, instructions });
         } else {
             self.dropped[0] += 1;
+        }
+    }
+
+    fn count_instructions(&mut self, name: &str, counted: &[InstructionCounts]) {
+        if counted.is_empty() {
+            return;
+        }
+        let known: usize = self.kernels.iter().map(|kernel| kernel.instructions.len()).sum();
+        let mut room = MAX_INSTRUCTIONS.saturating_sub(known);
+        let kernel = self.kernels.iter_mut().find(|kernel| kernel.name == name);
+        let Some(kernel) = kernel else { return };
+        for one in counted {
+            if let Some(sums) = kernel.instructions.get_mut(&one.at) {
+                sums.iter_mut().zip(one.values()).for_each(|(sum, own)| *sum += own);
+            } else if room > 0 {
+                kernel.instructions.insert(one.at, one.values());
+                room -= 1;
+            }
         }
     }
 
@@ -136,7 +166,15 @@ impl Kept {
                 kernel.counts.iter().map(|(name, value)| format!("{}:{value}", quoted(name)));
             let counts = counts.collect::<Vec<_>>().join(",");
             let (name, launches) = (quoted(&kernel.name), kernel.launches);
-            format!("{{\"name\":{name},\"launches\":{launches},\"counts\":{{{counts}}}}}")
+            let rows = kernel.instructions.iter();
+            let rows = rows.map(|(at, values)| format!("[{at},{values:?}]")).collect::<Vec<_>>();
+            let instructions = match rows.join(",") {
+                rows if rows.is_empty() => rows,
+                rows => format!(",\"instructions\":[{rows}]"),
+            };
+            format!(
+                "{{\"name\":{name},\"launches\":{launches},\"counts\":{{{counts}}}{instructions}}}"
+            )
         }));
         let findings = list(self.findings.iter().map(finding_json));
         let messages = list(self.messages.iter().map(|(subject, text)| {
@@ -190,7 +228,8 @@ mod tests {
     fn reports_sum_bound_and_empty_themselves() {
         let reports = Reports::default();
         let counts = Counts { warp_instructions: 3, thread_instructions: 96, ..Counts::default() };
-        let report = LaunchReport { counts, findings: vec![finding("first")], unwatched: false };
+        let findings = vec![finding("first")];
+        let report = LaunchReport { counts, findings, ..LaunchReport::default() };
         reports.add("k", &report);
         reports.add("k", &report);
         for index in 0..=MAX_MESSAGES {
@@ -203,5 +242,25 @@ mod tests {
         assert!(text.contains(r#""block":[1, 2, 3]"#));
         assert!(text.contains(r#""dropped":{"launches":0,"findings":0,"messages":1}"#));
         assert!(reports.take(1000).unwrap().contains(r#""kernels":[],"findings":[]"#));
+    }
+
+    #[test]
+    fn counts_of_instructions_are_summed_and_bounded() {
+        let counted = |at| InstructionCounts { at, ..InstructionCounts::default() };
+        let reports = Reports::default();
+        let plain = LaunchReport::default();
+        reports.add("k", &plain);
+        assert!(!reports.take(1 << 20).unwrap().contains("instructions\":["), "none were counted");
+        let instructions = (0..=MAX_INSTRUCTIONS as u32).map(counted).collect();
+        let report = LaunchReport { instructions, ..plain };
+        reports.add("k", &report);
+        reports.add("k", &report);
+        reports.add("other", &report);
+        let text = reports.take(16 << 20).unwrap();
+        assert!(
+            text.contains("\"instructions\":[[0,[0, 0, 0, 0, 0, 0, 0, 0, 0, 0]],[1,"),
+            "{text}"
+        );
+        assert_eq!(text.matches("0, 0, 0]]").count(), MAX_INSTRUCTIONS);
     }
 }

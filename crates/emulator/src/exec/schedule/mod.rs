@@ -20,7 +20,7 @@ use super::state::blocks::BlockRaces;
 use super::state::{
     FaultKind, Findings, Grid, LaunchFault, LaunchReport, Warp, Worker, copies, fault, race,
 };
-use crate::counts::{Counts, Executed};
+use crate::counts::{Accesses, Counts, Executed, of_instructions};
 
 /// Maximum memory for the state of blocks that have begun, bytes.
 const RESIDENT_BYTES: usize = 1 << 30;
@@ -44,6 +44,7 @@ struct Queue {
     counts: Counts,
     findings: Findings,
     profile: Vec<Executed>,
+    accesses: Vec<Accesses>,
 }
 
 impl Queue {
@@ -62,6 +63,7 @@ impl Queue {
             counts: Counts::default(),
             findings: Findings::default(),
             profile: Vec::new(),
+            accesses: Vec::new(),
         }
     }
 }
@@ -157,9 +159,12 @@ impl Shared<'_> {
         q.counts.add(&worker.counts);
         q.findings.absorb(worker.findings);
         if q.profile.is_empty() {
-            q.profile = worker.profile;
+            (q.profile, q.accesses) = (worker.profile, worker.accesses);
         } else {
             for (sum, own) in q.profile.iter_mut().zip(worker.profile) {
+                sum.add(own);
+            }
+            for (sum, own) in q.accesses.iter_mut().zip(&worker.accesses) {
                 sum.add(own);
             }
         }
@@ -241,5 +246,6 @@ pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
     counts.finish(&grid.traffic);
     let missed = grid.block_races.as_ref().is_some_and(BlockRaces::missed);
     let unwatched = missed || grid.room.missed();
-    Ok(LaunchReport { counts, findings: q.findings.into_vec(), unwatched })
+    let instructions = of_instructions(grid.code, &q.profile, &q.accesses);
+    Ok(LaunchReport { counts, instructions, findings: q.findings.into_vec(), unwatched })
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use crate::check::Finding;
-use crate::counts::Counts;
+use crate::counts::{Counts, InstructionCounts};
 
 /// Grid, block and dynamic shared memory of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,9 @@ pub struct LaunchOptions<'a> {
     pub sanitize: bool,
     /// Whether to count memory traffic too, which slows the launch down.
     pub count: bool,
+    /// Whether to return the counts of each instruction too. Without `count` they have no memory
+    /// accesses.
+    pub by_instruction: bool,
     /// The order in which blocks start: 0 means the order of their indices, any other number a
     /// shuffled order. The same number always gives the same order.
     pub order: u64,
@@ -45,6 +48,9 @@ pub struct LaunchOptions<'a> {
 pub struct LaunchReport {
     /// Counts of instructions and memory traffic.
     pub counts: Counts,
+    /// Counts of each PTX instruction that was executed; empty without
+    /// [`LaunchOptions::by_instruction`].
+    pub instructions: Vec<InstructionCounts>,
     /// Findings of the sanitiser; empty without [`LaunchOptions::sanitize`].
     pub findings: Vec<Finding>,
     /// Whether the kernel used more global memory than race detection covers.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::fault::Findings;
 use super::grid::Grid;
-use crate::counts::{Counts, Executed};
+use crate::counts::{Accesses, Counts, Executed};
 use crate::exec::lanes::product::Tiles;
 use crate::memory::Region;
 
@@ -19,6 +19,10 @@ pub(in crate::exec) struct Worker<'a> {
     /// Number of executions of each instruction.
     pub(in crate::exec) profile: Vec<Executed>,
     pub(in crate::exec) counts: Counts,
+    /// Memory accesses of each instruction; empty unless they are counted.
+    pub(in crate::exec) accesses: Vec<Accesses>,
+    /// Index of the instruction that was executed last, of those that are not arithmetic.
+    pub(in crate::exec) pc: u32,
     pub(in crate::exec) findings: Findings,
     /// Scratch storage for matrix products.
     pub(in crate::exec) tiles: Box<Tiles>,
@@ -33,6 +37,12 @@ impl<'a> Worker<'a> {
             executed: 0,
             profile: vec![Executed::default(); grid.code.insts.len()],
             counts: Counts::default(),
+            accesses: if grid.opts.by_instruction {
+                vec![Accesses::default(); grid.code.insts.len()]
+            } else {
+                Vec::new()
+            },
+            pc: 0,
             findings: Findings::default(),
             tiles: Box::default(),
         }

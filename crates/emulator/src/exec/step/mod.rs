@@ -197,6 +197,7 @@ fn split(warp: &mut Warp, group: usize, target: u32, taken: u32, pc: u32) {
 
 /// Executes an instruction that is not arithmetic.
 fn other(worker: &mut Worker<'_>, cta: &mut Cta, warp: &mut Warp, at: &At, inst: &Inst) -> Step {
+    worker.pc = at.pc;
     match inst.op {
         Op::LdParam { .. } => memory::param(worker, warp, at, inst)?,
         Op::Ld(access) => {

@@ -1,7 +1,7 @@
 //! Counts the memory traffic of an access.
 
 use super::access::{Kind, Target};
-use crate::counts::{distinct, turns, wavefronts};
+use crate::counts::{Accesses, distinct, turns, wavefronts};
 use crate::exec::state::Worker;
 use crate::ir::Access;
 use crate::ptx::Space;
@@ -56,6 +56,14 @@ impl Worker<'_> {
         }
     }
 
+    /// Adds to the counts of the instruction that runs, if instructions are counted separately.
+    #[inline]
+    fn of_instruction(&mut self, add: impl FnOnce(&mut Accesses)) {
+        if let Some(own) = self.accesses.get_mut(self.pc as usize) {
+            add(own);
+        }
+    }
+
     fn count_traffic(
         &mut self,
         target: &Target,
@@ -81,6 +89,7 @@ impl Worker<'_> {
             Target::Global => self.count_global(list, bytes, kind),
             Target::Shared if matches!(kind, Kind::Atomic | Kind::Reduction) => {
                 c.shared_atomic_requests += 1;
+                self.of_instruction(|own| own.shared_requests += 1);
             }
             Target::Shared => {
                 let (low, high, _) = (self.grid.span)(a);
@@ -102,6 +111,11 @@ impl Worker<'_> {
                     c.shared_store_wavefronts += passes;
                     c.shared_store_conflicts += passes - least;
                 }
+                self.of_instruction(|own| {
+                    own.shared_requests += 1;
+                    own.shared_wavefronts += passes;
+                    own.shared_conflicts += passes - least;
+                });
             }
             // A GPU passes the arguments of calls in registers.
             Target::Local if access.space == Space::Param => {}
@@ -115,6 +129,7 @@ impl Worker<'_> {
                 } else {
                     c.local_store_requests += words;
                 }
+                self.of_instruction(|own| own.local_requests += words);
             }
             Target::Param => {}
         }
@@ -165,6 +180,11 @@ impl Worker<'_> {
             c.global_atomic_ideal_sectors += ideal;
             self.grid.traffic.touch(touched, false);
         }
+        self.of_instruction(|own| {
+            own.global_requests += 1;
+            own.global_sectors += sectors;
+            own.global_ideal_sectors += ideal;
+        });
     }
 }
 

@@ -22,8 +22,8 @@ pub(crate) struct Draft {
     pub(crate) lists: Vec<(u32, Role)>,
     pub(crate) ptx_line: u32,
     pub(crate) source: SourceLine,
-    /// The value 1 for the first instruction of a PTX instruction, and 0 for the others.
-    pub(crate) weight: u8,
+    /// Byte offset of the PTX instruction. Only its first instruction has it.
+    pub(crate) begins: Option<u32>,
 }
 
 /// State of the lowering of a function.
@@ -47,7 +47,8 @@ pub(super) struct Lower<'k, 'e, 'u, 'a> {
     guard: u32,
     line: u32,
     source: SourceLine,
-    fresh: bool,
+    /// Byte offset of a PTX instruction that has no instruction yet.
+    fresh: Option<u32>,
     /// The register of the carry flag.
     pub(super) carry: Option<V>,
 }
@@ -79,7 +80,7 @@ pub(super) fn lower<'a>(
         guard: NO_GUARD,
         line: func.line,
         source: SourceLine::default(),
-        fresh: false,
+        fresh: None,
         carry: None,
     };
     let at = |line, text: &str, problem: Problem| {
@@ -217,7 +218,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
                 _ => return Err(format!("guard `{name}` is not a predicate register").into()),
             }
         }
-        self.fresh = true;
+        self.fresh = Some(u32::try_from(instr.at).unwrap_or(u32::MAX));
         let mut mods = Mods::new(&instr.mods)?;
         self.instruction(instr, &mut mods).map_err(|problem| known_words(instr, problem))?;
         mods.finish(instr.op)
@@ -242,7 +243,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             lists: Vec::new(),
             ptx_line: self.line,
             source: self.source,
-            weight: u8::from(std::mem::take(&mut self.fresh)),
+            begins: self.fresh.take(),
         });
         self.drafts.len() as u32 - 1
     }
@@ -329,7 +330,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
                 _ => {}
             }
             code.insts.push(draft.inst);
-            code.lines.push((draft.ptx_line, draft.source, draft.weight));
+            code.lines.push((draft.ptx_line, draft.source, draft.begins));
         }
         crate::ir::FuncInfo {
             entry,

@@ -1,5 +1,6 @@
 //! Kernels of many kinds, each against a reference on the CPU that works in another way, and each
-//! under the sanitiser too, which must find nothing in them.
+//! under the sanitiser too, which must find nothing in them. There the counts of the instructions add
+//! up to those of the launch.
 
 mod crypto;
 mod cub;
@@ -16,7 +17,7 @@ mod science;
 mod sort;
 mod toolkit;
 
-use crate::common::{ARCHS, Device, Params};
+use crate::common::{ARCHS, Device, Params, adds_up};
 
 /// Parameters of a kernel, in order.
 macro_rules! args {
@@ -42,6 +43,7 @@ fn on(name: &str, archs: &[&str], f: impl Fn(&mut Device)) {
         for sanitize in [false, true] {
             let mut d = Device::new(&format!("{name}.{arch}"));
             d.sanitize = sanitize;
+            (d.count, d.by_instruction) = (sanitize, sanitize);
             d.memory.track_initialisation(sanitize);
             f(&mut d);
         }
@@ -83,6 +85,10 @@ fn go(d: &Device, kernel: &str, grid: impl Shape, block: impl Shape, shared: usi
         .try_run(kernel, grid.shape(), block.shape(), shared as u32, p)
         .unwrap_or_else(|f| panic!("{kernel}: {f}"));
     assert!(report.findings.is_empty(), "{kernel}: {:#?}", report.findings);
+    assert_eq!(report.instructions.is_empty(), !d.by_instruction, "{kernel}");
+    if d.by_instruction {
+        adds_up(kernel, &report);
+    }
 }
 
 /// Every element within `tolerance`, relative to the reference, or absolute where that is below 1.

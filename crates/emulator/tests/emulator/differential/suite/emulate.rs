@@ -60,6 +60,7 @@ fn execute(
         device: 0,
         sanitize: false,
         count: false,
+        by_instruction: false,
         order: 0,
     };
     launch(&function, memory, &config, &params, &options).map_err(|e| e.to_string())?;
