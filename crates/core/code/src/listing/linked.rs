@@ -33,11 +33,13 @@ pub struct LinkedInstruction {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinkedInstructions {
     pub instructions: Vec<LinkedInstruction>,
+    /// Byte offset of each instruction in a listing of PTX. Empty for SASS.
+    pub offsets: Vec<usize>,
     pub cut: bool,
 }
 
 /// Returns the instructions of the submitted kernels in a listing, with their source lines: at most
-/// [`MAX_LINKED`].
+/// [`MAX_LINKED`]. Device functions of PTX that are not inlined are included.
 ///
 /// In PTX, `.loc` gives the lines and `.file` gives the files. In SASS, the comments that `nvdisasm
 /// --print-line-info-inline` writes give both.
@@ -70,30 +72,63 @@ fn short(name: &str) -> String {
 
 fn of_ptx(listing: &str, found: &mut LinkedInstructions) {
     let files = files(listing);
-    for (symbol, body) in ptx::kernels(listing).filter(|(symbol, _)| !is_probe(symbol)) {
+    for function in ptx::functions(listing).filter(|one| !is_probe(one.symbol)) {
         let mut place = None;
         // A statement may extend over several lines, as calls do.
-        let mut statement = String::new();
-        for line in body.lines() {
-            let line = line.split("//").next().unwrap_or_default();
+        let mut statement = Statement::default();
+        let mut start = function.at;
+        for whole in function.body.split_inclusive('\n') {
+            let mut at = start;
+            start += whole.len();
+            let line = whole.split("//").next().unwrap_or_default();
             if let Some(rest) = line.trim_start().strip_prefix(".loc") {
                 place = location(rest, &files);
                 continue;
             }
             let mut parts = line.split(';').peekable();
             while let Some(part) = parts.next() {
-                statement.push_str(part);
-                statement.push(' ');
+                statement.extend(part, at);
+                at += part.len() + 1;
                 if parts.peek().is_none() {
                     break;
                 }
-                let text = squeezed(instruction_of(&statement));
-                statement.clear();
-                if !text.is_empty() && !found.add(text, symbol, place) {
+                let ended = std::mem::take(&mut statement);
+                let text = squeezed(instruction_of(&ended.text));
+                if text.is_empty() {
+                    continue;
+                }
+                if !found.add(text, function.symbol, place) {
                     return;
                 }
+                found.offsets.push(ended.at());
             }
         }
+    }
+}
+
+/// Text of a statement, in pieces from several lines.
+#[derive(Default)]
+struct Statement {
+    text: String,
+    /// For each piece: its offset in the text, and in the listing.
+    pieces: Vec<(usize, usize)>,
+}
+
+impl Statement {
+    /// Adds a piece that is at this offset of the listing.
+    fn extend(&mut self, piece: &str, at: usize) {
+        if !piece.trim().is_empty() {
+            self.pieces.push((self.text.len(), at));
+            self.text.push_str(piece);
+            self.text.push(' ');
+        }
+    }
+
+    /// Returns the offset of the statement's instruction in the listing.
+    fn at(&self) -> usize {
+        let own = self.text.len() - instruction_of(&self.text).len();
+        let piece = self.pieces.iter().rev().find(|(start, _)| *start <= own);
+        piece.map_or(0, |(start, at)| at + own - start)
     }
 }
 
@@ -195,6 +230,32 @@ mod tests {
             ]
         );
         assert!(!found.cut);
+        assert!(found.offsets.iter().zip(&found.instructions).all(|(at, one)| {
+            one.text.split(' ').next().is_some_and(|word| ptx[*at..].starts_with(word))
+        }));
+    }
+
+    #[test]
+    fn functions_that_are_not_inlined_are_listed_and_have_offsets() {
+        let ptx = ".extern .func (.param .b32 r) vprintf(.param .b64 a);\n\
+            .func  (.param .b32 func_retval0) twice(.param .b32 x)\n{\nret;\n}\n\
+            .func none() .noreturn { trap; }\n\
+            .entry k(){ mov.u32 %r1, 0; L: // c;\n  @%p1\n bra L;\n// x\n\tret ;}\n";
+        let found = linked(ptx, CodeLanguage::Ptx);
+        let texts: Vec<_> = lines(&found).into_iter().map(|(of, text, _, _)| (of, text)).collect();
+        assert_eq!(
+            texts,
+            [
+                ("twice", "ret"),
+                ("none", "trap"),
+                ("k", "mov.u32 %r1, 0"),
+                ("k", "@%p1 bra L"),
+                ("k", "ret"),
+            ]
+        );
+        let at = |text: &str| ptx.find(text).unwrap();
+        let expected = [at("ret;"), at("trap"), at("mov.u32"), at("@%p1"), at("ret ;")].to_vec();
+        assert_eq!(found.offsets, expected);
     }
 
     #[test]

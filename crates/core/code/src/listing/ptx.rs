@@ -35,30 +35,74 @@ fn body<'a>(listing: &'a str, symbol: &str) -> Option<&'a str> {
     kernels(listing).find(|(name, _)| *name == symbol).map(|(_, body)| body)
 }
 
+/// A function of a module.
+pub(super) struct Function<'a> {
+    pub symbol: &'a str,
+    /// Whether the function is a kernel.
+    pub is_kernel: bool,
+    /// Text between the braces of the body.
+    pub body: &'a str,
+    /// Byte offset of the body in the module.
+    pub at: usize,
+}
+
 /// Iterates over the kernels of a module: each symbol, and the text between the braces of its body.
-/// The iteration ends at a kernel whose body is incomplete.
-pub(super) fn kernels(listing: &str) -> impl Iterator<Item = (&str, &str)> {
-    let mut rest = listing;
+/// The iteration ends at a function whose body is incomplete.
+fn kernels(listing: &str) -> impl Iterator<Item = (&str, &str)> {
+    functions(listing).filter(|one| one.is_kernel).map(|one| (one.symbol, one.body))
+}
+
+/// Iterates over the kernels and device functions of a module that have a body. The iteration ends
+/// at a body that is incomplete.
+pub(super) fn functions(listing: &str) -> impl Iterator<Item = Function<'_>> {
+    let mut from = 0;
     std::iter::from_fn(move || {
-        let (_, after) = rest.split_once(".entry")?;
-        let name = after.trim_start();
-        let name = name.split(|c: char| c == '(' || c == '{' || c.is_whitespace()).next()?;
-        let start = after.find('{')? + 1;
-        let mut depth = 1;
-        for (at, byte) in after.bytes().enumerate().skip(start) {
-            match byte {
-                b'{' => depth += 1,
-                b'}' => depth -= 1,
-                _ => {}
+        loop {
+            let rest = listing.get(from..)?;
+            let mut directives = rest.match_indices('.').map(|(at, _)| &rest[at + 1..]);
+            let (is_kernel, after) = directives.find_map(|text| {
+                let kernel = text.strip_prefix("entry").map(|after| (true, after));
+                kernel.or_else(|| Some((false, text.strip_prefix("func")?)))
+            })?;
+            let header = listing.len() - after.len();
+            let open = after.find(['{', ';'])?;
+            from = header + open + 1;
+            if after[open..].starts_with(';') {
+                // A declaration has no body.
+                continue;
             }
-            if depth == 0 {
-                rest = after.get(at..)?;
-                return Some((name, after.get(start..at)?));
-            }
+            let end = from + closing(listing.get(from..)?)?;
+            let function = Function {
+                symbol: name_in(&after[..open]),
+                is_kernel,
+                body: &listing[from..end],
+                at: from,
+            };
+            from = end;
+            return Some(function);
         }
-        rest = "";
-        None
     })
+}
+
+/// Returns the offset of the brace that closes a body, in the text after its opening brace.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 1;
+    text.bytes().position(|byte| {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })
+}
+
+/// Returns the name in the header of a function, which follows the result of a device function.
+fn name_in(header: &str) -> &str {
+    let header = header.trim_start();
+    let result = header.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+    let name = result.map_or(header, |(_, rest)| rest.trim_start());
+    name.split(|c: char| c == '(' || c.is_whitespace()).next().unwrap_or_default()
 }
 
 /// Returns the labels that instructions refer to.
