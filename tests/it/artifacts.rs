@@ -310,6 +310,72 @@ fn what_stands_out_is_said_with_its_numbers() {
 }
 
 #[test]
+fn each_line_of_a_profiled_kernel_has_its_counters() {
+    needs!("the emulated device", emulated());
+    let server = Server::start();
+    let mut contract = single_thread(
+        "__shared__ int s[1024];\nint t = threadIdx.x;\ns[t * 32] = t;\n__syncwarp();\n\
+         if (t < 8)\nout[t * 8] = s[(t ^ 1) * 32];\n",
+    );
+    contract["kernel"]["io"]["launch"]["block"]["x"] = json!(32);
+    contract["kernel"]["io"]["args"][0]["tensor_spec"]["shape"] = json!([256]);
+    let code_of = |contract: &Value| {
+        let report = server.evaluate(contract);
+        (server.get(&format!("/jobs/{}/code", id_of(&report))).json, report)
+    };
+    let (code, _) = code_of(&contract);
+    let reason = code["counters"]["reason"].as_str().unwrap();
+    assert!(reason.contains("evaluate again with `profile: {}`"), "{code}");
+    assert!(code["counters"]["total"].is_null(), "{code}");
+
+    contract["profile"] = json!({});
+    let (code, report) = code_of(&contract);
+    let counters = &code["counters"];
+    let source = code["files"][0]["text"].as_str().unwrap();
+    let number = |text: &str| 1 + source.lines().position(|line| line.contains(text)).unwrap();
+    let line = |text: &str| {
+        let number = number(text);
+        let lines = counters["lines"].as_array().unwrap();
+        let found = lines.iter().find(|one| one["line"] == number);
+        found.unwrap_or_else(|| panic!("no line {number}: {counters}"))["counts"].clone()
+    };
+    let (store, guarded) = (line("s[t * 32] = t"), line("out[t * 8]"));
+    assert_eq!((&store["shared_requests"], &store["shared_conflicts"]), (&json!(1), &json!(31)));
+    // Eight lanes store, each to a sector of its own, and load from one bank.
+    assert_eq!(
+        (&guarded["global_sectors"], &guarded["global_ideal_sectors"]),
+        (&json!(8), &json!(1))
+    );
+    assert_eq!(guarded["shared_conflicts"], 7);
+    let average = |counts: &Value| {
+        counts["active_threads"].as_f64().unwrap() / counts["warp_instructions"].as_f64().unwrap()
+    };
+    assert_eq!(average(&store), 32.0);
+    assert!(average(&guarded) < 32.0, "{guarded}");
+    // The parts add up to the launch, and the launch is that of the report.
+    for name in ["warp_instructions", "active_threads", "shared_conflicts", "global_sectors"] {
+        let count = |counts: &Value| counts[name].as_u64().unwrap_or(0);
+        let lines = counters["lines"].as_array().unwrap();
+        let lines: u64 = lines.iter().map(|one| count(&one["counts"])).sum();
+        assert_eq!(lines + count(&counters["elsewhere"]), count(&counters["total"]), "{name}");
+    }
+    let metrics = &report["kernel_exec_result"]["metadata"]["device_metrics"]["metrics"];
+    let conflicts = metrics["shared_store_bank_conflicts"]["value"].as_f64();
+    if let Some(conflicts) = conflicts {
+        assert_eq!(conflicts, 31.0, "{metrics}");
+    }
+    let ptx = code["listings"][0]["instructions"].as_array().unwrap();
+    for one in counters["instructions"].as_array().unwrap() {
+        let text = ptx[one["index"].as_u64().unwrap() as usize]["text"].as_str().unwrap();
+        let is_global = one["counts"]["global_requests"].is_u64();
+        assert_eq!(is_global, text.contains(".global."), "{text}: {one}");
+    }
+    let path = format!("/jobs/{}/code", id_of(&report));
+    let page = server.get_with(&path, &[("accept", "text/html")]);
+    assert!(page.text.contains("Lines with the highest counts"), "{}", page.text);
+}
+
+#[test]
 fn a_comparison_tells_how_the_codes_differ() {
     let server = Server::start();
     let reference = increment()["kernel"].take();

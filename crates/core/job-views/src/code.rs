@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use warpgauge_code::listing::{CodeLanguage, LinkedInstruction};
 
+use super::counters::CodeCounters;
+
 /// Source of a job's kernel, with the instructions that the compiler generated from each line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelCodeView {
@@ -15,6 +17,9 @@ pub struct KernelCodeView {
     pub files: Vec<SourceText>,
     /// Listings of the compiled code, PTX before SASS.
     pub listings: Vec<CodeListing>,
+    /// Counters of each line and instruction. Absent in answers of servers before this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<CodeCounters>,
 }
 
 /// Source file as the caller submitted it.

@@ -17,6 +17,7 @@ pub mod gate_page;
 mod hidden;
 mod host;
 mod image;
+mod instructions;
 mod job;
 mod library;
 mod observed;
@@ -40,6 +41,9 @@ pub use failure::{FailureCode, FailureStage};
 pub use hidden::is_hidden;
 pub use host::HostPattern;
 pub use image::{Image, ImageFormat};
+pub use instructions::{
+    CountedCode, CountedInstruction, InstructionCounts, MAX_COUNTED_INSTRUCTIONS,
+};
 pub use job::{JobKind, JobStage, JobState, PartialStatistics};
 pub use library::Library;
 pub use observed::{LaunchCounts, MonitorFacts, MonitorWindow};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::instructions::CountedInstruction;
 use super::unavailable::Unavailable;
 
 /// Counts of the emulator for one launch, or for all launches of a program of several launches.
@@ -17,6 +18,9 @@ pub struct LaunchCounts {
     pub version: String,
     /// Counts by the emulator's names.
     pub counts: BTreeMap<String, u64>,
+    /// Counts of each instruction, for all kernels together.
+    #[serde(default)]
+    pub instructions: Vec<CountedInstruction>,
 }
 
 /// Readings of the driver's performance monitoring of a GPU that ran a kernel repeatedly.

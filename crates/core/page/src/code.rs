@@ -1,14 +1,17 @@
 //! Creates the page of a kernel's code: each line of the source with the instructions that the
 //! compiler generated from it.
 //!
-//! Each line expands to show its PTX and SASS side by side, without a script.
+//! Each line expands to show its PTX and SASS side by side, without a script. `counters` shows how
+//! often they were executed.
 
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use warpgauge_code::listing::{CodeLanguage, LinkedInstruction};
 use warpgauge_job_views::{CodeListing, KernelCodeView, SourceText};
+use warpgauge_model::InstructionCounts;
 
+use crate::counters::Counted;
 use crate::document::{Content, Links};
 use crate::parts::{self, Section};
 use crate::text;
@@ -23,7 +26,13 @@ const MAX_INSTRUCTIONS: usize = 8_000;
 const MAX_WIDTH: usize = 300;
 
 /// Instructions of each language, by the source file and line from which they were generated.
-type ByLine<'a> = BTreeMap<(&'a str, u32), [Vec<&'a LinkedInstruction>; 2]>;
+type ByLine<'a> = BTreeMap<(&'a str, u32), Made<'a>>;
+
+/// Instructions of each language that were generated from a line, with their indices in the listing.
+type Made<'a> = [Vec<(usize, &'a LinkedInstruction)>; 2];
+
+/// The languages in the order of [`Made`].
+const LANGUAGES: [CodeLanguage; 2] = [CodeLanguage::Ptx, CodeLanguage::Sass];
 
 /// Index of a language in [`ByLine`].
 fn side(language: CodeLanguage) -> usize {
@@ -43,18 +52,20 @@ pub fn code(view: &KernelCodeView, links: &Links) -> String {
     let mut others = BTreeMap::<&str, [usize; 2]>::new();
     let mut room = MAX_INSTRUCTIONS;
     for listing in &view.listings {
-        for one in &listing.instructions {
+        for (index, one) in listing.instructions.iter().enumerate() {
             let file = one.file.as_deref().unwrap_or_default();
             let is_submitted = view.files.iter().any(|known| known.name == file);
             match one.line.filter(|_| is_submitted && room > 0) {
                 Some(line) => {
-                    by_line.entry((file, line)).or_default()[side(listing.language)].push(one);
+                    by_line.entry((file, line)).or_default()[side(listing.language)]
+                        .push((index, one));
                     room -= 1;
                 }
                 None => others.entry(file).or_default()[side(listing.language)] += 1,
             }
         }
     }
+    let counted = Counted::new(view.counters.as_ref());
     let job = links.to(&format!("jobs/{}", view.job_id));
     let content = Content {
         title: format!("code: {}", view.kernel),
@@ -64,8 +75,9 @@ pub fn code(view: &KernelCodeView, links: &Links) -> String {
             h1.page { "Source, PTX and SASS of " (text::code(&view.kernel)) }
             p.say { "Each line shows how many instructions were generated from it. Select a line with instructions to show them." }
             (facts(&view.listings))
+            (counted.summary(view))
             @for (index, file) in view.files.iter().take(MAX_FILES).enumerate() {
-                (source(index, file, &by_line))
+                (source(index, file, &by_line, &counted))
             }
             (parts::more(view.files.len(), MAX_FILES, "files"))
             (elsewhere(&others, room == 0))
@@ -92,14 +104,16 @@ fn facts(listings: &[CodeListing]) -> Markup {
 }
 
 /// Shows a file with its lines.
-fn source(index: usize, file: &SourceText, by_line: &ByLine<'_>) -> Markup {
+fn source(index: usize, file: &SourceText, by_line: &ByLine<'_>, counted: &Counted<'_>) -> Markup {
     let lines = file.text.lines().count();
     let title = text::shown(&file.name, text::NAME);
-    let section = Section::new(format!("file-{index}"), &title).open(index == 0);
+    let section = Section::new(format!("file-{index}"), &title);
+    // Links to counted lines lead into their file.
+    let section = section.open(index == 0 || counted.has_lines_of(&file.name));
     section.note(html! { (text::counted(lines, "line")) }).with(html! {
         ol.code {
             @for (number, line) in (1_u32..).zip(file.text.lines().take(MAX_LINES)) {
-                (source_line(index, number, line, by_line.get(&(file.name.as_str(), number))))
+                (source_line((index, number), line, by_line.get(&(file.name.as_str(), number)), (counted, counted.line(&file.name, number))))
             }
         }
         (parts::more(lines, MAX_LINES, "lines"))
@@ -108,19 +122,21 @@ fn source(index: usize, file: &SourceText, by_line: &ByLine<'_>) -> Markup {
 
 /// Shows a line, and the instructions below it.
 fn source_line(
-    file: usize,
-    number: u32,
+    (file, number): (usize, u32),
     line: &str,
-    made: Option<&[Vec<&LinkedInstruction>; 2]>,
+    made: Option<&Made<'_>>,
+    (counted, counts): (&Counted<'_>, Option<&InstructionCounts>),
 ) -> Markup {
     let text = text::shown(line, MAX_WIDTH);
-    let head = |counts: [usize; 2]| {
+    let head = |numbers: [usize; 2]| {
         html! {
             span.at { (number) }
-            @for (side, count) in counts.into_iter().enumerate() {
+            @for (side, count) in numbers.into_iter().enumerate() {
                 span.made { @if count > 0 { (count) span.unit { " " (name(side)) } } }
             }
+            (counted.beside(counts))
             code { (text) }
+            (counted.behind(counts))
         }
     };
     html! {
@@ -130,8 +146,9 @@ fn source_line(
                     details {
                         summary { (head([made[0].len(), made[1].len()])) }
                         div.beside {
+                            (counted.of_line(counts))
                             @for (side, instructions) in made.iter().enumerate() {
-                                @if !instructions.is_empty() { (listed(name(side), instructions)) }
+                                @if !instructions.is_empty() { (listed(side, instructions, counted)) }
                             }
                         }
                     }
@@ -142,13 +159,20 @@ fn source_line(
     }
 }
 
-fn listed(language: &str, instructions: &[&LinkedInstruction]) -> Markup {
+fn listed(
+    side: usize,
+    instructions: &[(usize, &LinkedInstruction)],
+    counted: &Counted<'_>,
+) -> Markup {
+    let language = name(side);
+    let shown = &instructions[..instructions.len().min(MAX_BELOW)];
     html! {
         div role="group" aria-label=(language) {
             h3 { (language) }
-            pre tabindex="0" { @for one in instructions.iter().take(MAX_BELOW) {
-                (text::shown(&one.text, MAX_WIDTH)) "\n"
-            } }
+            @if counted.has(LANGUAGES[side]) { (counted.listed(shown, MAX_WIDTH)) }
+            @else {
+                pre tabindex="0" { @for (_, one) in shown { (text::shown(&one.text, MAX_WIDTH)) "\n" } }
+            }
             (parts::more(instructions.len(), MAX_BELOW, "instructions"))
         }
     }

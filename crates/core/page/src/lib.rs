@@ -11,6 +11,7 @@
 //! - `parts`: elements that several pages share
 //! - `chart`: drawings
 //! - `code`: the source of a kernel side by side with its PTX and SASS
+//! - `counters`: the counters of its lines and instructions
 //! - `differences`: the differences between two evaluations
 //! - `evaluation`, `comparison`, `sweep`, `gate`: one kind of report each
 //! - `imported`: reports of NVIDIA's tools
@@ -26,6 +27,7 @@
 mod chart;
 mod code;
 mod comparison;
+mod counters;
 mod devices;
 mod differences;
 mod document;

@@ -11,7 +11,7 @@ use super::*;
 use warpgauge_job_views::{JobList, JobView};
 
 /// Limit for the size of a compressed page, bytes. Every page must be smaller.
-const FIRST_VIEW: usize = 40_000;
+pub(crate) const FIRST_VIEW: usize = 40_000;
 
 /// A name that would run a script if it were markup.
 pub(crate) const HOSTILE: &str = "<img src=x onerror=alert(1)>\u{202e}'\"&</title></style></pre>";
@@ -94,7 +94,7 @@ impl Parsed {
     }
 }
 
-fn zipped(html: &str) -> usize {
+pub(crate) fn zipped(html: &str) -> usize {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(html.as_bytes()).unwrap();
     encoder.finish().unwrap().len()

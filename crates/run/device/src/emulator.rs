@@ -8,7 +8,7 @@ use libloading::Library;
 use serde::Deserialize;
 
 use super::{DeviceError, Module};
-use warpgauge_model::{FailureCode, LaunchCounts};
+use warpgauge_model::{CountedInstruction, FailureCode, LaunchCounts};
 
 /// Maximum size of a report, bytes.
 const MAX_REPORT_BYTES: usize = 16 << 20;
@@ -21,6 +21,16 @@ pub struct EmulatorControl {
     version: unsafe extern "C" fn() -> *const c_char,
     take_report: unsafe extern "C" fn(*mut u8, usize) -> usize,
     module_variables: unsafe extern "C" fn(CUmodule, *mut u8, usize) -> usize,
+}
+
+/// What the emulator counts, as its C interface numbers it.
+#[derive(Debug, Clone, Copy)]
+enum Counting {
+    Off = 0,
+    /// Counts of each launch.
+    Launches = 1,
+    /// Counts of each launch and of each instruction.
+    Instructions = 2,
 }
 
 /// State that a module keeps between launches.
@@ -82,8 +92,12 @@ impl EmulatorControl {
     /// # Errors
     /// Returns the emulator's error, a `CUresult`.
     pub fn set_counting(&self, on: bool) -> Result<(), DeviceError> {
+        self.count_at(if on { Counting::Launches } else { Counting::Off })
+    }
+
+    fn count_at(&self, level: Counting) -> Result<(), DeviceError> {
         // SAFETY: any number is accepted.
-        let number = unsafe { (self.set_counting)(c_uint::from(on)) };
+        let number = unsafe { (self.set_counting)(level as c_uint) };
         answered(number, "switch counting on or off")
     }
 
@@ -98,7 +112,7 @@ impl EmulatorControl {
         launch: impl FnOnce() -> Result<(), DeviceError>,
     ) -> Result<Option<LaunchCounts>, DeviceError> {
         let _ = self.take_report();
-        self.set_counting(true)?;
+        self.count_at(Counting::Instructions)?;
         let launched = launch();
         self.set_counting(false)?;
         launched?;
@@ -116,10 +130,15 @@ impl EmulatorControl {
         }
         let mut counts = BTreeMap::<String, u64>::new();
         let (mut names, mut by_kernel) = (Vec::new(), BTreeMap::new());
+        let mut instructions: Vec<CountedInstruction> = Vec::new();
         for kernel in kernels {
             let name = kernel["name"].as_str()?.to_owned();
             let own: BTreeMap<String, u64> =
                 serde_json::from_value(kernel["counts"].clone()).ok()?;
+            if let Some(rows) = kernel.get("instructions") {
+                let rows: Vec<CountedInstruction> = serde_json::from_value(rows.clone()).ok()?;
+                instructions.extend(rows);
+            }
             for (name, count) in &own {
                 let sum = counts.entry(name.clone()).or_default();
                 *sum = sum.saturating_add(*count);
@@ -136,6 +155,7 @@ impl EmulatorControl {
             kernels: by_kernel,
             version: version.to_string_lossy().into_owned(),
             counts,
+            instructions,
         })
     }
 

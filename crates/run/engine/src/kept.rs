@@ -5,7 +5,7 @@ use std::sync::Arc;
 use warpgauge_compile::{CompileFailure, CompiledModule};
 use warpgauge_contract::KernelCode;
 pub(crate) use warpgauge_executor::{BuiltImage, KeptKernel};
-use warpgauge_model::Target;
+use warpgauge_model::{CountedCode, LaunchCounts, Target};
 
 /// Maximum size of the stage texts that are stored for one kernel, in bytes.
 const MAX_STAGE_BYTES: usize = 4 << 20;
@@ -25,6 +25,14 @@ pub(crate) fn built(
     };
     let log = artifact.log.clone();
     KeptKernel { built: Some(built), ..KeptKernel::new(name, code, target, lineinfo, log) }
+}
+
+/// Adds the emulator's counts of each instruction to the record of a kernel. Returns `None` if there
+/// are no counts.
+pub(crate) fn counted(kernel: KeptKernel, counts: Option<&LaunchCounts>) -> Option<KeptKernel> {
+    let counts = counts?;
+    let counted = CountedCode::new(&counts.counts, &counts.instructions)?;
+    Some(KeptKernel { counted: Some(counted), ..kernel })
 }
 
 /// Returns the record of a kernel that did not compile.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use warpgauge_contract::{ArgSpec, IoContract, KernelCode, KernelType, TensorSpec};
-use warpgauge_model::{ImageFormat, Target};
+use warpgauge_model::{CountedCode, ImageFormat, Target};
 
 /// A kernel of a job, with the result of its compilation.
 #[derive(Debug, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub struct KeptKernel {
     pub log: String,
     /// `None` for whole programs, and if the kernel did not compile.
     pub built: Option<BuiltImage>,
+    /// Counts of each instruction of `built` in one launch. `None` if none were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<CountedCode>,
 }
 
 /// Compiled image that ran.
@@ -60,7 +63,7 @@ impl KeptKernel {
             io: arguments_without_content(code),
             metadata: code.metadata.clone(),
         };
-        Self { name: name.to_owned(), code, target, lineinfo, log, built: None }
+        Self { name: name.to_owned(), code, target, lineinfo, log, built: None, counted: None }
     }
 }
 

@@ -238,12 +238,22 @@ fn jobs_and_statistics() {
         },
     });
     check::<JobList>("JobList", &[json!({"jobs": [summary], "next_cursor": "n"})]);
+    let counts = json!({
+        "warp_instructions": 1, "active_threads": 2, "thread_instructions": 3, "global_requests": 4,
+        "global_sectors": 5, "global_ideal_sectors": 6, "shared_requests": 7,
+        "shared_wavefronts": 8, "shared_conflicts": 9, "local_requests": 10,
+    });
     let code = json!({
         "job_id": "1", "kernel": "k", "files": [{"name": "kernel.cu", "text": "t"}],
         "listings": [{
             "language": "sass", "truncated": true, "reason": "r",
             "instructions": [{"text": "EXIT", "symbol": "k", "file": "kernel.cu", "line": 3}],
         }],
+        "counters": {
+            "language": "ptx", "total": counts, "elsewhere": counts, "reason": "r",
+            "lines": [{"file": "kernel.cu", "line": 3, "counts": counts}],
+            "instructions": [{"index": 0, "counts": counts}],
+        },
     });
     check::<KernelCodeView>("KernelCodeView", &[code]);
     let cancelled = json!({"job_id": "1", "outcome": "stopping", "state": "profiling"});

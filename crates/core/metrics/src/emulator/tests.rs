@@ -33,6 +33,7 @@ fn counts() -> LaunchCounts {
         kernel: "k".to_owned(),
         version: "1.2.3".to_owned(),
         counts: counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+        instructions: Vec::new(),
     }
 }
 

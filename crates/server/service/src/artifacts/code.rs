@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use super::ArtifactKind;
+use super::counted::counters;
 use super::serve::{Artifacts, Lines, Made, Way, absent, chosen, way};
 use crate::error::ServiceError;
 use crate::records;
 use crate::submission::Caller;
-use warpgauge_code::listing::{CodeLanguage, LinkedInstruction, linked};
+use warpgauge_code::listing::{CodeLanguage, LinkedInstruction, LinkedInstructions, linked};
 use warpgauge_contract::{KernelCode, KernelType};
 use warpgauge_executor::KeptKernel;
 use warpgauge_job_views::{CodeListing, KernelCodeView, SourceText};
@@ -40,8 +41,9 @@ impl Artifacts {
             let made = Made { kernel: chosen, kind, job_id, owner };
             listings.push(self.linked_listing(made, language, &files).await?);
         }
+        let counters = Some(counters(chosen, &listings[0], &files));
         let (job_id, kernel) = (job_id.to_owned(), chosen.name.clone());
-        Ok(KernelCodeView { job_id, kernel, files, listings })
+        Ok(KernelCodeView { job_id, kernel, files, listings, counters })
     }
 
     /// Returns the instructions in one language. If an artifact is missing, the result contains the
@@ -72,7 +74,10 @@ impl Artifacts {
             Err(ServiceError::NoArtifact { reason: why, .. }) => return Ok(reason(why)),
             Err(error) => return Err(error),
         };
-        let found = linked(&String::from_utf8_lossy(&text), language);
+        let mut found = linked(&String::from_utf8_lossy(&text), language);
+        if kernel_type == KernelType::Ptx && language == CodeLanguage::Ptx {
+            in_own_lines(&mut found, &text, files);
+        }
         if found.instructions.is_empty() {
             return Ok(reason("the listing has no instructions of a kernel".to_owned()));
         }
@@ -94,6 +99,24 @@ fn with_lines<'a>(kernel: &KeptKernel, kind: ArtifactKind, way: Way<'a>) -> Way<
         (KernelType::Cuda, ArtifactKind::Ptx) => Way::Compile(target(true)),
         (KernelType::Cuda, ArtifactKind::Sass) => Way::List(None, target(false)),
         _ => way,
+    }
+}
+
+/// Links the instructions of submitted PTX to their own lines, unless its line information names
+/// another submitted file.
+fn in_own_lines(found: &mut LinkedInstructions, text: &[u8], files: &[SourceText]) {
+    let Some(own) = files.first().filter(|own| own.text.as_bytes() == text) else { return };
+    let (mut line, mut from) = (1, 0);
+    for (one, at) in found.instructions.iter_mut().zip(&found.offsets) {
+        let passed = text.get(from..*at).unwrap_or_default();
+        line += passed.iter().filter(|byte| **byte == b'\n').count() as u32;
+        from = *at;
+        let named = one.file.as_ref();
+        if !named
+            .is_some_and(|named| files.iter().any(|file| Path::new(named).ends_with(&file.name)))
+        {
+            (one.file, one.line) = (Some(own.name.clone()), Some(line));
+        }
     }
 }
 
@@ -142,5 +165,25 @@ mod tests {
         assert_eq!(submitted("/opt/cuda/include/cuda_fp16.h", &files, "kernel.cu"), "cuda_fp16.h");
         assert_eq!(submitted("other_tile.cuh", &files, "kernel.cu"), "other_tile.cuh");
         assert_eq!(submitted("", &[], "kernel.cu"), "");
+    }
+
+    #[test]
+    fn instructions_of_submitted_ptx_belong_to_their_own_lines() {
+        let text = "// c\n.entry k(){\n\t.loc 1 9 1\n\tmov.u32 %r1, 0; ret;\n\n\ttrap;\n}\n\
+                    .file 1 \"elsewhere.cu\"\n";
+        let own = SourceText { name: "kernel.ptx".to_owned(), text: text.to_owned() };
+        let places = |files: &[SourceText]| {
+            let mut found = linked(text, CodeLanguage::Ptx);
+            in_own_lines(&mut found, text.as_bytes(), files);
+            let place = |one: LinkedInstruction| (one.file.unwrap_or_default(), one.line);
+            found.instructions.into_iter().map(place).collect::<Vec<_>>()
+        };
+        let at = |name: &str, line| (name.to_owned(), Some(line));
+        let expected = [4, 4, 6].map(|line| at("kernel.ptx", line));
+        assert_eq!(places(std::slice::from_ref(&own)), expected);
+        let named = SourceText { name: "elsewhere.cu".to_owned(), text: String::new() };
+        assert_eq!(places(&[own, named]), [9, 9, 9].map(|line| at("elsewhere.cu", line)));
+        let other = SourceText { name: "kernel.ptx".to_owned(), text: "x".to_owned() };
+        assert_eq!(places(&[other]), [9, 9, 9].map(|line| at("elsewhere.cu", line)));
     }
 }

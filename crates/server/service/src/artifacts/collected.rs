@@ -155,6 +155,7 @@ mod tests {
             lineinfo: false,
             log: String::new(),
             built: None,
+            counted: None,
         }
     }
 

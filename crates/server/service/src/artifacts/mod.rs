@@ -3,10 +3,11 @@
 //! `collected` keeps artifacts that cannot be produced again, while a job runs. At the job's end
 //! they move to the store (`stored`), within a limit on their total size. `serve` returns
 //! artifacts, and produces the others on demand. `code` links the source of a kernel with its
-//! instructions.
+//! instructions, and `counted` adds their counters.
 
 mod code;
 mod collected;
+mod counted;
 mod serve;
 mod stored;
 mod types;

@@ -74,6 +74,21 @@ pub(crate) fn kept(
     }
 }
 
+/// Keeps the record of a kernel once more, if its instructions were counted in the run.
+fn keep_counted(
+    job: &ActiveOrder<'_>,
+    name: &str,
+    (request, device): (&EvaluateRequest, &DeviceInfo),
+    prepared: &Prepared,
+    outcome: &RunOutcome<EvaluatedRun>,
+) {
+    let lineinfo = prepare::wants_lines(request);
+    let kernel = kept::built(name, &request.kernel, device.target, lineinfo, &prepared.artifact);
+    if let Some(kernel) = kept::counted(kernel, outcome.told.counts.as_ref()) {
+        job.keep(kernel);
+    }
+}
+
 /// Evaluates device code by running it in workers.
 pub(crate) struct DeviceBackend {
     host: Arc<Host>,
@@ -171,6 +186,7 @@ impl DeviceBackend {
         let run = prepared.job.clone();
         let mut outcome = self.execute(job, (&request, contract), run, &mut lease).await;
         self.linted.settle(look, &mut outcome);
+        keep_counted(job, "kernel", (&request, &device), &prepared, &outcome);
         if request.profile.is_some() || request.sanitize != Sanitize::Off {
             job.stage(JobStage::Profiling);
         }

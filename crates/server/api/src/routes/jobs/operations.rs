@@ -196,7 +196,8 @@ impl Jobs {
     ///
     /// Returns the source of a kernel, and the compiled instructions with the source line of each.
     /// CUDA C++ is compiled again with line information. SASS needs `nvdisasm` on the server. For
-    /// each missing listing, the answer gives the reason. A browser receives a page.
+    /// each missing listing, the answer gives the reason. On the emulated device each line and each
+    /// PTX instruction has counters of one launch. A browser receives a page.
     #[oai(
         path = "/jobs/:job_id/code",
         method = "get",

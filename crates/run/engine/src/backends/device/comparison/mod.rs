@@ -245,6 +245,7 @@ impl<'a> DeviceSession<'a> {
         let mut outcome = backend.execute(job, (&request, contract), run, &mut self.lease).await;
         backend.linted.settle(look, &mut outcome);
         prepared.job.task.checks.take_settled(&outcome.told.checks);
+        super::keep_counted(job, name, (&request, &device), &prepared, &outcome);
         let counts = outcome.told.counts.as_ref().map(|counts| counts.counts.clone());
         timings.set_worker(&outcome.timings);
         if request.profile.is_some() {
