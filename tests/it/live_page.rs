@@ -59,7 +59,9 @@ fn a_waiting_job_has_a_page_with_its_place_in_the_queue() {
     let cancelled = server.delete(&format!("/jobs/{between}"));
     assert_eq!(cancelled.json["outcome"], "cancelled", "{}", cancelled.text);
     let page = server.get_with(&path, &[BROWSER]);
-    assert_eq!(place(&page.text), Some(before - 1), "{}", page.text);
+    // The server may have taken further jobs from the queue meanwhile.
+    let now = place(&page.text).unwrap_or_else(|| panic!("{}", page.text));
+    assert!(now < before, "{now} of {before}");
     // Its events have the same number, until it leaves the queue and ends.
     server.delete(&format!("/jobs/{long}"));
     let events = server.get(&format!("{path}/events")).text;
