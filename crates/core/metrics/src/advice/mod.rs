@@ -77,6 +77,13 @@ pub enum AdviceCode {
     SharedMemoryLatency,
 }
 
+impl AdviceCode {
+    /// Returns whether the observation is how a launch waits, and not why it does.
+    fn is_symptom(self) -> bool {
+        matches!(self, AdviceCode::MemoryLatency | AdviceCode::SharedMemoryLatency)
+    }
+}
+
 /// Quantity of which an observation's share is a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -132,12 +139,18 @@ const RULES: [Rule; 16] = [
     stalls::shared_memory,
 ];
 
-/// Returns the advice about a launch, with the largest shares first.
+/// Share from which a cause precedes symptoms of larger shares.
+const CAUSE_FROM: f64 = 0.1;
+
+/// Returns the advice about a launch, with the largest shares first. Symptoms follow causes that
+/// may explain them.
 pub fn advise(values: Values<'_>, facts: &Facts<'_>, roofline: Option<&Roofline>) -> Vec<Advice> {
     let launched = Launched { values, facts, roofline };
     let mut found: Vec<Advice> = RULES.iter().filter_map(|rule| rule(&launched)).collect();
+    let has_cause = found.iter().any(|one| !one.code.is_symptom() && one.share >= CAUSE_FROM);
+    let is_late = |one: &Advice| has_cause && one.code.is_symptom();
     // The sort is stable: equal shares keep the order of the rules.
-    found.sort_by(|a, b| b.share.total_cmp(&a.share));
+    found.sort_by(|a, b| is_late(a).cmp(&is_late(b)).then(b.share.total_cmp(&a.share)));
     found.truncate(MAX_OBSERVATIONS);
     found
 }

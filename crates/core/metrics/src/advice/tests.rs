@@ -100,6 +100,16 @@ fn each_rule_speaks_from_its_threshold_on() {
 }
 
 #[test]
+fn a_cause_precedes_the_waits_that_it_explains() {
+    use AdviceCode::*;
+    // Warps that wait for memory most of the time, since each request needs 32 sectors.
+    let waits = [("stall_long_scoreboard", 53.0), ("issue_active", 3.0)];
+    assert_eq!(codes(&waits), [MemoryLatency]);
+    let rows = [("sectors_per_global_load", 32.0), ("l1_throughput", 56.0)];
+    assert_eq!(codes(&[&waits[..], &rows].concat()), [UncoalescedAccess, MemoryLatency]);
+}
+
+#[test]
 fn occupancy_names_its_limiter() {
     let found = advise_on(
         &[
