@@ -236,6 +236,15 @@ mod tests {
     }
 
     #[test]
+    fn names_of_files_and_comments_begin_no_function() {
+        let ptx = ".file 1 \"/src/a.func/b.entry.cu\"\n// .func x {\n.visible .entry k()\n{\nret;\n}\n\
+            .func_like 1; .visible\t.func f() { exit; }\n";
+        let found = linked(ptx, CodeLanguage::Ptx);
+        let texts: Vec<_> = lines(&found).into_iter().map(|(of, text, _, _)| (of, text)).collect();
+        assert_eq!(texts, [("k", "ret"), ("f", "exit")]);
+    }
+
+    #[test]
     fn functions_that_are_not_inlined_are_listed_and_have_offsets() {
         let ptx = ".extern .func (.param .b32 r) vprintf(.param .b64 a);\n\
             .func  (.param .b32 func_retval0) twice(.param .b32 x)\n{\nret;\n}\n\

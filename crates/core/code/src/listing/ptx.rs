@@ -58,13 +58,8 @@ pub(super) fn functions(listing: &str) -> impl Iterator<Item = Function<'_>> {
     let mut from = 0;
     std::iter::from_fn(move || {
         loop {
-            let rest = listing.get(from..)?;
-            let mut directives = rest.match_indices('.').map(|(at, _)| &rest[at + 1..]);
-            let (is_kernel, after) = directives.find_map(|text| {
-                let kernel = text.strip_prefix("entry").map(|after| (true, after));
-                kernel.or_else(|| Some((false, text.strip_prefix("func")?)))
-            })?;
-            let header = listing.len() - after.len();
+            let (is_kernel, header) = directive(listing, from)?;
+            let after = &listing[header..];
             let open = after.find(['{', ';'])?;
             from = header + open + 1;
             if after[open..].starts_with(';') {
@@ -82,6 +77,29 @@ pub(super) fn functions(listing: &str) -> impl Iterator<Item = Function<'_>> {
             return Some(function);
         }
     })
+}
+
+/// Finds the next `.entry` or `.func`. Returns whether it is `.entry`, and the offset after it. Names
+/// of files and comments may contain the same words.
+fn directive(listing: &str, from: usize) -> Option<(bool, usize)> {
+    let mut start = from;
+    for line in listing.get(from..)?.split_inclusive('\n') {
+        let code = line.split("//").next().unwrap_or_default();
+        let is_file = code.trim_start().starts_with(".file");
+        for (at, _) in code.match_indices('.').filter(|_| !is_file) {
+            let before = code[..at].chars().next_back();
+            let begins = before.is_none_or(|c| c.is_whitespace() || matches!(c, ';' | '}'));
+            for (word, is_kernel) in [("entry", true), ("func", false)] {
+                let Some(after) = code[at + 1..].strip_prefix(word) else { continue };
+                let ends = after.chars().next().is_none_or(|c| c.is_whitespace() || c == '(');
+                if begins && ends {
+                    return Some((is_kernel, start + code.len() - after.len()));
+                }
+            }
+        }
+        start += line.len();
+    }
+    None
 }
 
 /// Returns the offset of the brace that closes a body, in the text after its opening brace.
