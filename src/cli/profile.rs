@@ -50,8 +50,7 @@ pub(super) fn run(
         terminal.print_line(&text)?;
     } else {
         terminal.print(&report::profile(&response, terminal.style()))?;
-        let page = args.target.page_of(&response.job_id);
-        terminal.print(&report::page_line(page.as_deref(), terminal.style()))?;
+        report::print_page(&args.target, &response.job_id, terminal)?;
     }
     args.html.write(PageOf::Evaluation(&response), terminal)?;
     if let Some(path) = &args.svg {

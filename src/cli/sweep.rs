@@ -99,8 +99,7 @@ pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Resu
         terminal.print(&csv)?;
     } else if let Some(table) = table {
         terminal.print(&table.summary(&answer))?;
-        let page = args.target.page_of(&answer.job_id);
-        terminal.print(&report::page_line(page.as_deref(), terminal.style()))?;
+        report::print_page(&args.target, &answer.job_id, terminal)?;
     } else {
         terminal.print_line(&text)?;
     }

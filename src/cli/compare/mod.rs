@@ -67,8 +67,7 @@ pub(super) fn run(
     } else {
         let beside = Beside { reference: &names.reference, diff: args.diff };
         terminal.print(&report::comparison(&response, beside, terminal.style()))?;
-        let page = args.target.page_of(&response.job_id);
-        terminal.print(&report::page_line(page.as_deref(), terminal.style()))?;
+        report::print_page(&args.target, &response.job_id, terminal)?;
     }
     args.html.write(PageOf::Comparison(&response, &names.reference), terminal)?;
     Ok(Exit::of_comparison(&response))

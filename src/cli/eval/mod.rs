@@ -114,8 +114,7 @@ fn finish(
         terminal.print_line(one_line.as_deref().unwrap_or(text))?;
     } else {
         terminal.print(&report::evaluation(response, terminal.style()))?;
-        let page = args.target.page_of(&response.job_id);
-        terminal.print(&report::page_line(page.as_deref(), terminal.style()))?;
+        report::print_page(&args.target, &response.job_id, terminal)?;
     }
     args.html.write(PageOf::Evaluation(response), terminal)?;
     if let Some(directory) = &args.return_outputs {

@@ -21,8 +21,10 @@ use warpgauge_report::{
 };
 use warpgauge_statistics::RankedBy;
 
+use super::CliError;
+use super::args::Target;
 use super::format::{bytes, device, duration_ms};
-use super::terminal::{Style, plain};
+use super::terminal::{Style, Terminal, plain};
 pub(super) use comparison::{Beside, comparison};
 use outputs::{check, errors, failed_checks, reasons};
 use page::{Page, Tone};
@@ -80,13 +82,16 @@ pub(super) fn evaluation(response: &EvaluateResponse, style: Style) -> String {
     page.text
 }
 
-/// Returns the last line of a report: the address of its page at a server. Empty without a server.
-pub(super) fn page_line(page: Option<&str>, style: Style) -> String {
-    let mut line = Page::new(style);
-    if let Some(url) = page {
-        line.row_unwrapped("page", url);
-    }
-    line.text
+/// Prints the last line of a report: the address of its page at the server, if there is a server.
+pub(super) fn print_page(
+    target: &Target,
+    job_id: &str,
+    terminal: Terminal,
+) -> Result<(), CliError> {
+    let Some(url) = target.page_of(job_id) else { return Ok(()) };
+    let mut line = Page::new(terminal.style());
+    line.row_unwrapped("page", &url);
+    terminal.print(&line.text)
 }
 
 /// Adds details of how the result was obtained.

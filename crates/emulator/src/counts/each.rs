@@ -89,7 +89,11 @@ pub(crate) fn of_instructions(
         match line.2 {
             Some(at) => rows.push(InstructionCounts { at, executed: *ran, accesses: *own }),
             // The access belongs to the PTX instruction that this instruction completes.
-            None => rows.iter_mut().next_back().into_iter().for_each(|row| row.accesses.add(own)),
+            None => {
+                if let Some(row) = rows.last_mut() {
+                    row.accesses.add(own);
+                }
+            }
         }
     }
     rows.retain(|row| row.executed.warps > 0);

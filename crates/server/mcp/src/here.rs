@@ -8,6 +8,7 @@ use super::backend::{ArtifactBytes, JobBackend, JobBackendError, JobBackendFutur
 use warpgauge_job_views::{JobEvent, JobView};
 use warpgauge_service::{
     ArtifactKind, Caller, DeviceView, JobQuery, JobRequest, JobSubmission, ServiceError, Services,
+    webhook::page_of_job,
 };
 
 /// Interval at which the store is checked for a submitted job.
@@ -122,8 +123,7 @@ impl JobBackend for ServiceBackend {
     }
 
     fn page_of(&self, job_id: &str) -> Option<String> {
-        let base = self.public_url.trim_end_matches('/');
-        (!base.is_empty()).then(|| format!("{base}/jobs/{job_id}"))
+        page_of_job(&self.public_url, job_id)
     }
 
     fn submit(&self, order: JobOrder) -> JobBackendFuture<'_, String> {

@@ -27,13 +27,12 @@ pub(super) async fn overview(
         Some(caller) if sees_everything => service.machine.statistics(caller).await.ok(),
         _ => None,
     };
-    let (status, capabilities, unready) = match sees_everything {
-        true => all,
-        false => {
-            let places = request.data::<HiddenPaths>();
-            let none = || ApiError::internal("page", "the page cannot be written");
-            places.ok_or_else(none)?.hidden_in(all)?
-        }
+    let (status, capabilities, unready) = if sees_everything {
+        all
+    } else {
+        let places = request.data::<HiddenPaths>();
+        let none = || ApiError::internal("page", "the page cannot be written");
+        places.ok_or_else(none)?.hidden_in(all)?
     };
     // Both lists are in the order of the service's devices.
     let devices = status.devices.into_iter().zip(capabilities.devices);

@@ -57,17 +57,14 @@ fn none(reason: &str) -> CodeCounters {
 /// Returns whether two listings have the same opcodes. Names of variables may differ, because the
 /// compiler derives some of them from its options.
 fn are_same(ran: &[LinkedInstruction], shown: &[LinkedInstruction]) -> bool {
-    let opcode = |one: &LinkedInstruction| {
-        let mut words = one.text.split(' ');
-        let first = words.next().unwrap_or_default().to_owned();
-        if first.starts_with('@') {
-            format!("{first} {}", words.next().unwrap_or_default())
-        } else {
-            first
-        }
-    };
     ran.len() == shown.len()
-        && ran.iter().zip(shown).all(|(one, other)| opcode(one) == opcode(other))
+        && ran.iter().zip(shown).all(|(one, other)| opcode(one).eq(opcode(other)))
+}
+
+/// Returns the guard of an instruction, if it has one, and its opcode.
+fn opcode(one: &LinkedInstruction) -> impl Iterator<Item = &str> {
+    let words = if one.text.starts_with('@') { 2 } else { 1 };
+    one.text.split(' ').take(words)
 }
 
 fn attributed(

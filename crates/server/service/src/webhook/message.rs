@@ -32,11 +32,17 @@ pub struct WebhookLinks {
     pub page: Option<String>,
 }
 
+/// Returns the URL of a job's page; `None` if `public_url`, the address at which users reach the
+/// server, is empty.
+pub fn page_of_job(public_url: &str, job_id: &str) -> Option<String> {
+    let base = public_url.trim_end_matches('/');
+    (!base.is_empty()).then(|| format!("{base}/jobs/{job_id}"))
+}
+
 impl WebhookMessage {
     /// Returns the message about a job that has ended. `public_url` is the address at which users
     /// reach the server; it is empty if the operator gave none.
     pub fn ended(job_id: &str, state: JobState, finished_at: f64, public_url: &str) -> Self {
-        let base = public_url.trim_end_matches('/');
         let status = match state {
             JobState::Completed => ResponseStatus::Success,
             _ => ResponseStatus::Error,
@@ -50,7 +56,7 @@ impl WebhookMessage {
             links: WebhookLinks {
                 job: format!("/jobs/{job_id}"),
                 artifacts: format!("/jobs/{job_id}/artifacts"),
-                page: (!base.is_empty()).then(|| format!("{base}/jobs/{job_id}")),
+                page: page_of_job(public_url, job_id),
             },
         }
     }

@@ -13,7 +13,7 @@ mod schedule;
 mod signature;
 
 pub use delivery::WebhookDelivery;
-pub use message::{WebhookLinks, WebhookMessage};
+pub use message::{WebhookLinks, WebhookMessage, page_of_job};
 pub use policy::{WebhookPolicy, WebhookRefusal};
 pub use schedule::{MAX_ATTEMPTS, delay};
 pub use signature::{SIGNATURE_HEADER, signature};
