@@ -1,7 +1,7 @@
 //! Follows a job's events across processes. The main type is [`Watcher`].
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::StreamExt;
 use futures_util::stream;
@@ -31,6 +31,7 @@ pub(super) fn events(
         id: id.to_owned(),
         last: None,
         first: Some(row),
+        place: None,
     };
     let events = stream::unfold(Some(watcher), |watcher| async move {
         let mut watcher = watcher?;
@@ -51,6 +52,8 @@ struct Watcher {
     last: Option<JobEvent>,
     /// The job's row at the time when watching began.
     first: Option<JobRow>,
+    /// When the job's place in the queue was read last, and the place.
+    place: Option<(Instant, Option<u32>)>,
 }
 
 impl Watcher {
@@ -79,9 +82,7 @@ impl Watcher {
                 None => self.store.jobs().find(&self.id, visibility(&self.caller)).await.ok()??,
             };
             let ahead = match row.state {
-                JobState::Queued => {
-                    self.store.jobs().ahead(&row.id, MAX_AHEAD).await.ok().flatten()
-                }
+                JobState::Queued => self.place().await,
                 _ => None,
             };
             let event = JobEvent { ahead, ..of_row(&row) };
@@ -90,6 +91,17 @@ impl Watcher {
             }
             let _ = tokio::time::timeout(POLL, changes.changed()).await;
         }
+    }
+
+    /// Returns the job's place in the queue. Every change of any job wakes the watchers of all waiting
+    /// jobs, so each of them counts only once in [`POLL`].
+    async fn place(&mut self) -> Option<u32> {
+        if let Some((_, place)) = self.place.filter(|(at, _)| at.elapsed() < POLL) {
+            return place;
+        }
+        let place = self.store.jobs().ahead(&self.id, MAX_AHEAD).await.ok().flatten();
+        self.place = Some((Instant::now(), place));
+        place
     }
 
     fn is_news(&self, event: &JobEvent) -> bool {
