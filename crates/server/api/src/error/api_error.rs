@@ -368,7 +368,9 @@ pub(crate) fn framework_error(
         ),
         StatusCode::BAD_REQUEST => {
             let name = text.split('`').nth(1).unwrap_or("request");
-            ApiError::field(name, FailureCode::InvalidParameter, text)
+            let message = reason(text).map(|reason| format!("{name}: {reason}"));
+            let message = message.unwrap_or_else(|| text.to_owned());
+            ApiError::field(name, FailureCode::InvalidParameter, message)
         }
         status => {
             let code = status.canonical_reason().unwrap_or("error").to_lowercase();
@@ -377,9 +379,27 @@ pub(crate) fn framework_error(
     }
 }
 
+/// Returns what is wrong with a parameter, from an error of poem-openapi that also names the type.
+fn reason(text: &str) -> Option<&str> {
+    let (_, named) = text.split_once("failed to parse \"")?;
+    Some(named.split_once("\": ")?.1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_of_a_parameter_names_no_type() {
+        let text = "failed to parse parameter `verdict`: failed to parse \"KernelVerdict\": unknown \
+                    variant `x`, expected `correct`";
+        let error = framework_error(StatusCode::BAD_REQUEST, text, "GET", "/jobs");
+        let json = serde_json::to_value(error.body()).unwrap();
+        assert_eq!(json["error"], "verdict: unknown variant `x`, expected `correct`");
+        let other = framework_error(StatusCode::BAD_REQUEST, "parameter `a` is absent", "GET", "/");
+        let json = serde_json::to_value(other.body()).unwrap();
+        assert_eq!(json["error"], "parameter `a` is absent");
+    }
 
     #[test]
     fn an_error_of_the_executor_has_a_status_and_a_code_of_its_cause() {
