@@ -85,7 +85,7 @@ public final class EvaluateKernel {
     GateReport verdict = gate.runGate(example("/gate", GateRequest.class), null, null, null, null);
     ensure(verdict.getCases().size() == 1, verdict);
 
-    ensure(!jobs.listJobs(null, null, null, null, null, null, null, null).getJobs().isEmpty(), "/jobs");
+    ensure(!jobs.listJobs(null, null, null, null, null, null, null, null, null, null).getJobs().isEmpty(), "/jobs");
     ensure(machine.stats().getJobStats().getTotalJobs() > 0, "/stats");
     ensure(!machine.info().getDevices().isEmpty(), "/info");
     ensure(gate.history(null, null) != null && gate.listBaselines() != null, "/history");
