@@ -98,7 +98,11 @@ async fn the_rest(client: &client::Client, document: &Value) -> Outcome<()> {
     assert_eq!(client.run_gate(None, None, None, None, &suite).await?.cases.len(), 1);
 
     assert!(
-        !client.list_jobs(None, None, None, None, None, None, None, None).await?.jobs.is_empty()
+        !client
+            .list_jobs(None, None, None, None, None, None, None, None, None, None)
+            .await?
+            .jobs
+            .is_empty()
     );
     assert!(client.stats().await?.job_stats.total_jobs > 0);
     assert!(!client.info().await?.devices.is_empty());
