@@ -61,7 +61,7 @@ CASES = [
 INVALID = 4
 
 # What GitHub's parser may make of a comment.
-MARKDOWN_ELEMENTS = set("html head body h3 p table thead tbody tr th td strong details summary ul li".split())
+MARKDOWN_ELEMENTS = set("html head body a h3 p table thead tbody tr th td strong details summary ul li".split())
 
 
 def write_suite(directory):
@@ -173,7 +173,14 @@ def check_rows(tree):
     assert not rows, rows
 
 
-def check_markdown(report):
+def check_link(tree, server):
+    """The only link is that to the job's page, at the server that ran the suite."""
+    links = [element.get("href") for element in elements(tree) if element.tag == "a"]
+    assert len(links) == 1, links
+    assert re.fullmatch(re.escape(server) + r"/jobs/[0-9a-f-]{36}", links[0]), links
+
+
+def check_markdown(report, server):
     text = (report / "comment.md").read_text()
     assert text.startswith("<!-- warpgauge gate: candidate/suite.yaml -->\n")
     assert len(text.encode()) <= 65_536, len(text)
@@ -182,6 +189,7 @@ def check_markdown(report):
     tree = html5lib.parse(page, namespaceHTMLElements=False)
     found = {element.tag for element in elements(tree)}
     assert found <= MARKDOWN_ELEMENTS, found - MARKDOWN_ELEMENTS
+    check_link(tree, server)
     check_rows(tree)
     # Whom GitHub would notify, and where it would leave a reference, it finds in the text.
     for word in ("@all", "@b.org", "repo#1", "https://", "www."):
@@ -200,11 +208,12 @@ def check_annotations(report):
         assert set(named) <= {"file", "line", "title"} and ":" not in properties, properties
 
 
-def check_html(report):
+def check_html(report, server):
     parser = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False)
     tree = parser.parse((report / "gate.html").read_text(encoding="utf-8"))
     found = {element.tag for element in elements(tree)}
-    assert not found & {"script", "link", "img", "iframe", "a", "object"}, found
+    assert not found & {"script", "link", "img", "iframe", "object"}, found
+    check_link(tree, server)
     check_rows(tree)
 
 
@@ -245,9 +254,9 @@ def main():
     report = run_gate(program, server, directory)
     document = check_json(report, program)
     check_junit(report, directory, document)
-    check_markdown(report)
+    check_markdown(report, server)
     check_annotations(report)
-    check_html(report)
+    check_html(report, server)
     check_csv(report)
     check_series(report)
     print(f"{len(list(report.iterdir()))} reports were read as their consumers read them")
