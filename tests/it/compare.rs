@@ -172,6 +172,27 @@ fn the_same_kernel_twice_is_the_same() {
 }
 
 #[test]
+fn a_comparison_names_the_options_in_which_its_sides_differ() {
+    let server = Server::start();
+    let mut custom = reference();
+    custom["metadata"]["compiler_options"] = json!(["--fmad=false"]);
+    let report = compare(&server, &request(&custom));
+    let [first, second] = [&report["reference"], &report["candidates"][0]["evaluation"]];
+    let options = |side: &Value| side["compile"]["options"].as_array().unwrap().clone();
+    assert!(options(first)[0].as_str().unwrap().starts_with("-arch="), "{first}");
+    assert!(!options(first).contains(&json!("--fmad=false")), "{first}");
+    assert!(options(second).contains(&json!("--fmad=false")), "{second}");
+    assert_eq!(first["launch"], second["launch"]);
+    let launch = &first["launch"];
+    assert!(launch["grid"][0].as_u64() > Some(0) && launch["block"][0].as_u64() > Some(0));
+    let path = format!("/jobs/{}", report["job_id"].as_str().unwrap());
+    let page = server.get_with(&path, &[("accept", "text/html")]).text;
+    let (first_view, _) = page.split_once("<details").unwrap();
+    assert!(first_view.contains("The compiler options differ: only"), "{first_view}");
+    assert!(first_view.contains("<code><bdi>--fmad=false</bdi></code>"), "{first_view}");
+}
+
+#[test]
 fn metrics_are_told_of_both_sides() {
     let server = Server::start();
     let mut body = request(&variant(TWICE));

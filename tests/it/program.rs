@@ -84,6 +84,8 @@ fn a_program_is_run_as_it_is_and_its_output_checked() {
         assert_eq!(kernel["launches"], 3, "{report:#}");
         assert_eq!(report["timeline"]["available"], false, "{report:#}");
     }
+    let options = report["compile"]["options"].as_array().unwrap();
+    assert!(options[0].as_str().unwrap().starts_with("-gencode=arch="), "{report:#}");
     // The same again is there already.
     let report = server.evaluate(&expecting(ADD, expected));
     assert_eq!(report["compile"]["cache_hit"], true, "{report:#}");

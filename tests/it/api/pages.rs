@@ -82,7 +82,7 @@ async fn two_jobs_are_compared_by_what_their_reports_hold() {
     }
     let path = format!("/jobs/{}?compare={}", ids[0], ids[1]);
     let answer = browse(&server, &path).await;
-    assert!(page(&answer, 200).contains("Toolchain and device"));
+    assert!(page(&answer, 200).contains("Build and launch"));
     server.get(&path).await.expect_error(400, "unknown_parameter");
     let missing = browse(&server, &format!("/jobs/{}?compare=nobody", ids[0])).await;
     page(&missing, 404);

@@ -10,14 +10,13 @@ use warpgauge_statistics::paired::PairedComparison;
 
 use crate::document::{Content, Links};
 use crate::parts::{self, Scope, Section, Tone};
-use crate::{chart, evaluation, text};
+use crate::{built, chart, differences, evaluation, text};
 
 /// The maximum number of rows in a list.
 const MAX_ROWS: usize = 48;
 
 /// Creates the page of a comparison with the reference of this name.
 pub(crate) fn content(report: &CompareResponse, reference: &str, links: &Links) -> Content {
-    let single = report.candidates.len() == 1;
     let title = report.candidates.first().map_or_else(String::new, |first| {
         let (_, word, _) = outcome(first, reference);
         format!("{}: {} compared with {reference}", word.to_lowercase(), first.name)
@@ -27,10 +26,10 @@ pub(crate) fn content(report: &CompareResponse, reference: &str, links: &Links) 
         about: html! { "comparison " span.mono { (text::name(&report.job_id)) } },
         refresh: None,
         main: html! {
-            @for (index, candidate) in report.candidates.iter().enumerate() { (headline(index, candidate, reference)) }
+            @for (index, candidate) in report.candidates.iter().enumerate() { (headline(index, candidate, report, reference)) }
             (kernels(report, reference))
             (ranking(report, reference))
-            @for (index, candidate) in report.candidates.iter().enumerate() { (details(index, candidate, single)) }
+            @for (index, candidate) in report.candidates.iter().enumerate() { (details(index, candidate, report, reference)) }
             (whole(Scope("reference-"), reference, &report.reference, &links.of_kernel(REFERENCE_NAME)))
             @for (index, candidate) in report.candidates.iter().enumerate() {
                 (whole(Scope(&format!("kernel-{}-", index + 1)), &candidate.name, &candidate.evaluation, &links.of_kernel(&candidate.name)))
@@ -68,13 +67,23 @@ fn outcome(candidate: &CandidateReport, reference: &str) -> (Tone, String, Strin
     (Tone::Doubt, word, format!("{}: {why}", candidate.name))
 }
 
-fn headline(index: usize, candidate: &CandidateReport, reference: &str) -> Markup {
+fn headline(
+    index: usize,
+    candidate: &CandidateReport,
+    report: &CompareResponse,
+    reference: &str,
+) -> Markup {
     let (tone, word, sentence) = outcome(candidate, reference);
     let heading = html! { (text::code(&candidate.name)) " compared with " (text::code(reference)) };
     let clock = candidate.comparison.as_ref().is_some_and(|comparison| comparison.clock_induced);
     let clock = clock
         .then(|| html! { "The difference in time comes from the clock, not from the kernel." });
-    let sentences = [Some(html! { (text::message(&sentence)) }), clock];
+    let [of_reference, of_candidate] = [reference, &candidate.name].map(text::code);
+    let options = built::different_options(
+        [&report.reference, &candidate.evaluation],
+        [&of_reference, &of_candidate],
+    );
+    let sentences = [Some(html! { (text::message(&sentence)) }), clock, options];
     let sentences = sentences.into_iter().flatten().collect::<Vec<_>>();
     match index {
         0 => parts::verdict(tone, &word, heading, &sentences),
@@ -138,7 +147,13 @@ fn ranking(report: &CompareResponse, reference: &str) -> Markup {
 }
 
 /// Returns what a verdict is based on: blocks, counts, and the difference in the code.
-fn details(index: usize, candidate: &CandidateReport, single: bool) -> Markup {
+fn details(
+    index: usize,
+    candidate: &CandidateReport,
+    report: &CompareResponse,
+    reference: &str,
+) -> Markup {
+    let single = report.candidates.len() == 1;
     let number = index + 1;
     let of = if single {
         html! {}
@@ -153,6 +168,12 @@ fn details(index: usize, candidate: &CandidateReport, single: bool) -> Markup {
             }).with(blocks(comparison)))
         }
         @if !candidate.counts.is_empty() { (counts(number, candidate, &of)) }
+        (differences::built_side_by_side(
+            &format!("build-{number}"),
+            [&report.reference, &candidate.evaluation],
+            [reference, &candidate.name],
+            &of,
+        ))
         @if let Some(diff) = &candidate.code_diff { (code(number, diff, &of)) }
         @if let Some(why) = &candidate.no_code_diff {
             (Section::new(format!("code-{number}"), "Code").note(html! { (of) " not compared" })

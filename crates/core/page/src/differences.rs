@@ -1,4 +1,4 @@
-//! The differences between two evaluations: code, toolchain, device, clocks, conditions and
+//! The differences between two evaluations: code, options, launch, device, clocks, conditions and
 //! results.
 
 use maud::{Markup, html};
@@ -6,12 +6,13 @@ use warpgauge_job_views::JobView;
 use warpgauge_metrics::si;
 use warpgauge_report::{EvaluateResponse, RuntimeStats};
 
+use crate::built;
 use crate::document::{Content, Links};
 use crate::parts::{self, Section, Tone};
 use crate::text;
 
 /// The maximum number of characters of a value in the table.
-const VALUE: usize = 120;
+const VALUE: usize = 400;
 
 /// A fact about both evaluations. A value is `None` if its report does not contain it.
 struct Fact {
@@ -26,7 +27,8 @@ pub(crate) fn content(jobs: [&JobView; 2], links: &Links) -> Option<Content> {
     let groups = [
         ("Result", results(reports)),
         ("Code", code(reports)),
-        ("Toolchain and device", machine(reports)),
+        ("Build and launch", built(reports)),
+        ("Device and driver", machine(reports)),
         ("Conditions", conditions(reports)),
         ("Checks", checks(reports)),
     ];
@@ -44,12 +46,15 @@ pub(crate) fn content(jobs: [&JobView; 2], links: &Links) -> Option<Content> {
         @if differ == 1 { "differs" } @else { "differ" }
         ". Times of separate jobs cannot be compared: " code { "warpgauge compare" } " runs both side by side."
     };
+    let [of_first, of_second] = ["the first", "the second"].map(|side| html! { (side) });
+    let options = built::different_options(reports, [&of_first, &of_second]);
+    let sentences = options.into_iter().chain([sentence]).collect::<Vec<_>>();
     Some(Content {
         title: format!("{word}: {}, {}", names[0], names[1]),
         about: html! { "jobs " (job(first, links)) " and " (job(second, links)) },
         refresh: None,
         main: html! {
-            (parts::verdict(tone, word, heading, &[sentence]))
+            (parts::verdict(tone, word, heading, &sentences))
             @for (title, facts) in &groups { (group(title, facts)) }
         },
     })
@@ -60,10 +65,27 @@ fn job(view: &JobView, links: &Links) -> Markup {
 }
 
 fn group(title: &str, facts: &[Fact]) -> Markup {
+    let id = title.to_lowercase().replace(' ', "-");
+    section(&id, title, ["first", "second"], facts, &html! {})
+}
+
+/// Shows how two kernels were built and launched. It is expanded if they differ in it. `about`
+/// names the second kernel if the page has several of them.
+pub(crate) fn built_side_by_side(
+    id: &str,
+    reports: [&EvaluateResponse; 2],
+    names: [&str; 2],
+    about: &Markup,
+) -> Markup {
+    section(id, "Build and launch", names, &built(reports), about)
+}
+
+fn section(id: &str, title: &str, names: [&str; 2], facts: &[Fact], about: &Markup) -> Markup {
     let known = facts.iter().filter(|fact| fact.values.iter().any(Option::is_some));
     let known = known.collect::<Vec<_>>();
     let differ = known.iter().filter(|fact| fact.differs()).count();
-    let head = [("", false), ("fact", false), ("first", false), ("second", false)];
+    let [first, second] = names.map(|name| text::shown(name, text::NAME));
+    let head = [("", false), ("fact", false), (&*first, false), (&*second, false)];
     let rows = known.iter().map(|fact| {
         let class = if fact.differs() { "chosen" } else { "same" };
         html! { tr class=(class) {
@@ -74,8 +96,7 @@ fn group(title: &str, facts: &[Fact]) -> Markup {
             }
         } }
     });
-    let id = title.to_lowercase().replace(' ', "-");
-    let note = html! { @match differ { 0 => "the same", n => { (n) " of " (known.len()) } } };
+    let note = html! { (about) " " @match differ { 0 => "the same", n => { (n) " of " (known.len()) " differ" } } };
     html! {
         @if !known.is_empty() {
             (Section::new(id, title).open(differ > 0).note(note).with(parts::table(title, &head, rows)))
@@ -119,17 +140,9 @@ fn results(reports: [&EvaluateResponse; 2]) -> Vec<Fact> {
 }
 
 fn code(reports: [&EvaluateResponse; 2]) -> Vec<Fact> {
-    let resources = |it: &EvaluateResponse| it.compile.as_ref()?.resources;
     vec![
         Fact::of("kernel", reports, |it| it.kernel_exec_result.metadata.kernel_name.clone()),
         Fact::of("image", reports, |it| Some(it.compile.as_ref()?.key.clone())),
-        Fact::of("registers", reports, |it| Some(resources(it)?.registers.to_string())),
-        Fact::of("static shared memory", reports, |it| {
-            Some(format!("{}\u{202f}B", text::grouped(resources(it)?.static_shared_bytes.into())))
-        }),
-        Fact::of("local memory", reports, |it| {
-            Some(format!("{}\u{202f}B", text::grouped(resources(it)?.local_bytes.into())))
-        }),
         Fact::of("configuration", reports, |it| {
             let configuration = it.kernel_exec_result.metadata.configuration.as_ref()?;
             let settings = configuration.iter().map(|(name, value)| format!("{name}={value}"));
@@ -144,9 +157,14 @@ fn code(reports: [&EvaluateResponse; 2]) -> Vec<Fact> {
     ]
 }
 
+fn built(reports: [&EvaluateResponse; 2]) -> Vec<Fact> {
+    let [first, second] = reports.map(built::facts);
+    let both = first.into_iter().zip(second);
+    both.map(|((name, first), (_, second))| Fact { name, values: [first, second] }).collect()
+}
+
 fn machine(reports: [&EvaluateResponse; 2]) -> Vec<Fact> {
     vec![
-        Fact::of("compiler", reports, |it| Some(it.compile.as_ref()?.compiler.clone())),
         Fact::of("CUDA version", reports, |it| Some(it.device.as_ref()?.cuda_version.clone())),
         Fact::of("driver", reports, |it| it.measurement.as_ref()?.gpu.as_ref()?.driver.clone()),
         Fact::of("PyTorch", reports, |it| Some(it.torch.as_ref()?.torch.clone())),

@@ -10,6 +10,7 @@
 //! - `document`: the parts of a page that surround its content
 //! - `parts`: elements that several pages share
 //! - `chart`: drawings
+//! - `built`: how a kernel was built and launched
 //! - `code`: the source of a kernel side by side with its PTX and SASS
 //! - `counters`: the counters of its lines and instructions
 //! - `differences`: the differences between two evaluations
@@ -24,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+mod built;
 mod chart;
 mod code;
 mod comparison;

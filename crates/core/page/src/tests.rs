@@ -16,7 +16,7 @@ pub(crate) const FIRST_VIEW: usize = 40_000;
 /// A name that would run a script if it were markup.
 pub(crate) const HOSTILE: &str = "<img src=x onerror=alert(1)>\u{202e}'\"&</title></style></pre>";
 
-fn example(name: &str) -> Value {
+pub(crate) fn example(name: &str) -> Value {
     let text = match name {
         "report" => include_str!("../../../../openapi/examples/report.json"),
         "comparison" => include_str!("../../../../openapi/examples/comparison.json"),

@@ -1,9 +1,27 @@
-//! Wire types of the steps of a program of several launches. The main type is [`StepReport`].
+//! Wire types of a launch, and of the steps of a program of several launches. The main type is
+//! [`StepReport`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use warpgauge_statistics::Counted;
+
+/// Launch of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LaunchReport {
+    /// Number of blocks along x, y and z.
+    pub grid: [u32; 3],
+    /// Number of threads per block along x, y and z.
+    pub block: [u32; 3],
+    /// Dynamic shared memory per block, bytes.
+    pub shared_bytes: u32,
+    /// Number of blocks per cluster along x, y and z. Absent without clusters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<[u32; 3]>,
+    /// Whether the whole grid is resident at once (a cooperative launch).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cooperative: bool,
+}
 
 /// Step of `launches`, timed separately after the whole program was timed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -23,7 +23,7 @@ mod verdict;
 pub use capabilities::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling, Warning};
 pub use compare::{CandidateReport, CompareResponse, CountComparison, VerdictBy};
 pub use compile::{CompileResponse, KernelParameter, KernelSignature};
-pub use launches::StepReport;
+pub use launches::{LaunchReport, StepReport};
 pub use measurement::{
     BatchReport, ClockReport, GpuReport, InputsShown, LoadReport, MeasurementReport, SealedReport,
     StateReport,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::launches::StepReport;
+use super::launches::{LaunchReport, StepReport};
 use super::measurement::MeasurementReport;
 use super::program::ProgramReport;
 use super::timeline::TimelineReport;
@@ -56,6 +56,10 @@ pub struct EvaluateResponse {
     /// Compilation of the kernel. Absent if nothing was compiled or loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compile: Option<CompileReport>,
+    /// Launch of the kernel. Absent for several launches, library functions, torch kernels, programs, and if nothing
+    /// was launched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch: Option<LaunchReport>,
     /// Checks of the outputs, with their results.
     pub validation: ValidationReport,
     /// Method, samples and statistics of the timed launches. Absent if nothing was timed.
@@ -326,6 +330,10 @@ pub fn cuda_version(driver: i32) -> String {
 pub struct CompileReport {
     /// Name and version of the compiler.
     pub compiler: String,
+    /// Options of the compiler: those of the request and those that the service adds, without directories. Up to a
+    /// maximum number and length. Absent if no compiler ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
     /// Whether the image came from the compile cache.
     pub cache_hit: bool,
     /// Key of the image in the compile cache, a hash of everything that the image depends on.

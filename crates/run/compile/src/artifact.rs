@@ -25,6 +25,10 @@ pub struct CompiledModule {
     pub entry: usize,
     /// Compiler and version, e.g. `nvrtc 13.0.88`; `passthrough` for binaries.
     pub compiler: String,
+    /// Options of the compiler, without directories and files. The list is empty if no compiler
+    /// ran, and for Triton kernels that earlier versions stored.
+    #[serde(default)]
+    pub options: Vec<String>,
     /// Complete compiler log, including warnings, up to a maximum length.
     pub log: String,
     /// Warnings in the log, parsed into structured messages.

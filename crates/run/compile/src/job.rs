@@ -205,6 +205,25 @@ impl Attempt<'_> {
         }
     }
 
+    /// Returns the options of the compiler: the caller's, and those of this program without
+    /// directories and files.
+    pub(crate) fn options(&self) -> Vec<String> {
+        let job = self.job;
+        let output = match self.compiler {
+            With::Nvrtc(_) => None,
+            With::Nvcc(_) if job.arch.machine_code => Some("-cubin"),
+            With::Nvcc(_) => Some("-ptx"),
+        };
+        // NVRTC has no assembler to be verbose without machine code.
+        let is_verbose = job.arch.machine_code || output.is_some();
+        let mut words: Vec<String> = output.map(str::to_owned).into_iter().collect();
+        words.push(format!("-arch={}", job.arch.value()));
+        words.extend(job.options.words.iter().cloned());
+        words.extend(job.lineinfo.then(|| "-lineinfo".to_owned()));
+        words.extend(is_verbose.then(|| "--ptxas-options=-v".to_owned()));
+        words
+    }
+
     fn compiler_file(&self) -> &Path {
         match self.compiler {
             With::Nvrtc(install) => &install.path,
@@ -246,7 +265,7 @@ impl Attempt<'_> {
             files: job.source.files.clone(),
             toolkit_headers: !include_dirs.is_empty(),
         };
-        let (options, name_expressions) = (job.options.words.clone(), job.names.clone());
+        let (options, name_expressions) = (self.options(), job.names.clone());
         let (arch, lineinfo, fields) = (job.arch, job.lineinfo, job.fields.clone());
         match self.compiler {
             With::Nvrtc(install) => Work::Nvrtc(NvrtcWork {
@@ -291,6 +310,7 @@ impl Attempt<'_> {
                     kernels: built.kernels,
                     entry,
                     compiler: self.compiler_name(),
+                    options: self.options(),
                     log: built.log,
                     diagnostics: built.diagnostics,
                     key: String::new(),

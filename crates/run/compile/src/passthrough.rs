@@ -292,6 +292,7 @@ fn artifact(
         kernels,
         entry,
         compiler: PASSTHROUGH.into(),
+        options: Vec::new(),
         log: String::new(),
         diagnostics: Vec::new(),
         key: String::new(),

@@ -97,6 +97,8 @@ pub(super) fn full_report() -> Value {
     report["kernel_exec_result"]["compilation_error"] = json!("no");
     report["kernel_exec_result"]["validation_error"] = json!("no");
     report["compile"]["log"] = json!("log");
+    report["launch"]["cluster"] = json!([2, 1, 1]);
+    report["launch"]["cooperative"] = json!(true);
     report["compile"]["diagnostics"] = json!([
         {"severity": "note", "file": "kernel.cu", "line": 1, "column": 2, "message": "m"},
         {"severity": "error", "file": null, "line": null, "column": null, "message": "m"},

@@ -1,16 +1,19 @@
-//! The compilation: errors at their lines, resources, and the artifacts of the job.
+//! The compilation: errors at their lines, options, resources, launch, and the artifacts of the job.
 
 use maud::{Markup, html};
 use warpgauge_model::{Diagnostic, Severity};
-use warpgauge_report::readable::bytes;
-use warpgauge_report::{CompileReport, EvaluateResponse};
+use warpgauge_report::EvaluateResponse;
 
+use crate::built;
 use crate::document::Links;
 use crate::parts::{self, Scope, Tone};
 use crate::text;
 
 /// The maximum number of compiler messages that are shown.
 const MAX_DIAGNOSTICS: usize = 50;
+
+/// The maximum number of compiler options that are shown.
+const MAX_OPTIONS: usize = 50;
 
 /// Shows why the kernel does not compile.
 pub(super) fn errors(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
@@ -68,19 +71,41 @@ fn diagnostic(diagnostic: &Diagnostic) -> Markup {
     }
 }
 
-/// Shows the compilation of a kernel that compiled.
-pub(super) fn compilation(scope: Scope<'_>, report: &EvaluateResponse, links: &Links) -> Markup {
+/// Shows how the kernel was built and launched, and its code.
+pub(super) fn built(scope: Scope<'_>, report: &EvaluateResponse, links: &Links) -> Markup {
     let Some(compile) = &report.compile else { return html! {} };
     if !report.kernel_exec_result.compiled {
         return html! {};
     }
-    let note =
-        html! { (text::name(&compile.compiler)) @if compile.cache_hit { ", from the cache" } };
-    scope.section("compilation", "Compilation and code").note(note).with(html! {
-        (parts::facts(resources(compile)))
+    let note = html! {
+        @if let Some(launch) = &report.launch {
+            "grid " (built::extents(launch.grid)) ", block " (built::extents(launch.block)) "; "
+        }
+        (text::name(&compile.compiler))
+        @if compile.cache_hit { ", from the cache" }
+    };
+    let symbol =
+        Some(("symbol", text::code(&compile.symbol))).filter(|_| !compile.symbol.is_empty());
+    let facts = built::facts(report).into_iter().filter_map(|(name, value)| {
+        let value = value?;
+        let shown = if name == "options" { options(&compile.options) } else { text::name(&value) };
+        Some((name, shown))
+    });
+    scope.section("build", "Build and launch").note(note).with(html! {
+        (parts::facts(symbol.into_iter().chain(facts).collect()))
         @if !compile.diagnostics.is_empty() { (listed(&compile.diagnostics)) }
         (artifacts(links))
     })
+}
+
+fn options(options: &[String]) -> Markup {
+    html! {
+        @for (index, option) in options.iter().take(MAX_OPTIONS).enumerate() {
+            @if index > 0 { " " }
+            (text::code(option))
+        }
+        @if options.len() > MAX_OPTIONS { " and " (options.len() - MAX_OPTIONS) " more" }
+    }
 }
 
 /// Shows links to the artifacts of the job.
@@ -99,34 +124,4 @@ fn artifacts(links: &Links) -> Markup {
         }
         @if let Some(why) = &links.no_artifacts { p { "The artifacts are unknown: " (text::message(why)) } }
     }
-}
-
-fn resources(compile: &CompileReport) -> Vec<(&'static str, Markup)> {
-    let mut rows = Vec::new();
-    if !compile.symbol.is_empty() {
-        rows.push(("symbol", text::code(&compile.symbol)));
-    }
-    if let Some(used) = &compile.resources {
-        rows.push(("registers", html! { (used.registers) " per thread" }));
-        let shared = text::tight(&bytes(u64::from(used.static_shared_bytes)));
-        rows.push(("shared memory", html! { (shared) " static, per block" }));
-        let local = text::tight(&bytes(u64::from(used.local_bytes)));
-        rows.push(("local memory", html! { (local) " per thread" }));
-        if let (Some(stores), Some(loads)) = (used.spill_store_bytes, used.spill_load_bytes) {
-            rows.push((
-                "spills",
-                html! {
-                    @if stores + loads == 0 { "none" } @else {
-                        (stores) "\u{202f}" "B stored, " (loads) "\u{202f}" "B loaded, per thread"
-                    }
-                },
-            ));
-        }
-    }
-    if let Some(function) = &compile.function {
-        rows.push(("resident", html! {
-            (text::counted(function.max_active_blocks as usize, "block")) " of this launch per multiprocessor"
-        }));
-    }
-    rows
 }

@@ -73,6 +73,7 @@ pub(crate) fn sections(scope: Scope<'_>, report: &EvaluateResponse, links: &Link
             (metrics::advice(scope, metrics))
         }
         (measured::samples(scope, report))
+        (compiled::built(scope, report, links))
         @if let Some(metrics) = &report.kernel_exec_result.metadata.device_metrics {
             (metrics::roofline(scope, metrics))
             (metrics::groups(scope, metrics))
@@ -81,7 +82,6 @@ pub(crate) fn sections(scope: Scope<'_>, report: &EvaluateResponse, links: &Link
         (outputs::passed(scope, report))
         (extras::launched(scope, report))
         (stages(scope, &report.timings))
-        (compiled::compilation(scope, report, links))
         (measured::method(scope, report))
         (extras::rest(scope, report))
     }

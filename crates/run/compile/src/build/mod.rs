@@ -35,6 +35,9 @@ pub struct BuildOutput {
     pub key: String,
     /// Variant of the compilation that was used for each source, if there are several.
     pub how: String,
+    /// Options of the compiler of a whole program, without directories and files. Empty for other
+    /// builds.
+    pub options: Vec<String>,
     /// Warnings of the compilers.
     pub log: String,
     /// Whether the file came from the cache.

@@ -30,6 +30,8 @@ pub(crate) struct Plan {
     pub output: String,
     /// Whether the code is generated for the processor that compiles it.
     pub for_this_processor: bool,
+    /// Options that a report shows, without directories and files.
+    pub options: Vec<String>,
 }
 
 impl Plan {
@@ -44,6 +46,7 @@ impl Plan {
             stages: Vec::new(),
             output: String::new(),
             for_this_processor: false,
+            options: Vec::new(),
         }
     }
 

@@ -40,31 +40,33 @@ pub(super) fn plan(order: &ProgramOrder<'_>, toolchain: &Toolchain) -> Result<Pl
         options.iter().cloned().partition(|option| option.trim_start().starts_with("-l"));
     let checked = flags::device(&options, arch)?;
     let named = format!("{arch}{}", checked.arch_suffix.map(String::from).unwrap_or_default());
-    let mut arguments: Vec<String> = Vec::new();
-    match order.emulator {
-        // The emulator executes PTX, and provides driver and runtime in one library.
-        Some(library) => {
-            arguments.push(format!("-gencode=arch=compute_{named},code=compute_{named}"));
-            arguments.extend(["-cudart", "none", "--no-compress"].map(str::to_owned));
-            arguments.push(text(library));
-        }
-        None => arguments.push(format!("-gencode=arch=compute_{named},code=sm_{named}")),
+    // The emulator executes PTX.
+    let kind = if order.emulator.is_some() { "compute" } else { "sm" };
+    let mut plan = Plan::of("program");
+    plan.options.push(format!("-gencode=arch=compute_{named},code={kind}_{named}"));
+    let mut arguments = plan.options.clone();
+    if let Some(library) = order.emulator {
+        // The emulator provides driver and runtime in one library.
+        arguments.extend(["-cudart", "none", "--no-compress"].map(str::to_owned));
+        arguments.push(text(library));
     }
-    arguments.extend(checked.words);
-    arguments.extend(checked.lineinfo.then(|| "-lineinfo".to_owned()));
+    let words = checked.words.into_iter();
+    let words = words.chain(checked.lineinfo.then(|| "-lineinfo".to_owned())).collect::<Vec<_>>();
+    plan.options.extend(words.iter().cloned());
+    arguments.extend(words);
     if !source.files.is_empty() {
         arguments.extend(["-I", FILES].map(str::to_owned));
     }
     for directory in &nvcc.include_dirs {
         arguments.extend(["-isystem".to_owned(), text(directory)]);
     }
+    plan.options.extend(libraries.iter().cloned());
     let directories = library_dirs(nvcc.root());
     arguments.extend(directories.iter().flat_map(|it| ["-L".to_owned(), text(it)]));
     arguments.extend([PROGRAM_NAME, "-o", OUTPUT].map(str::to_owned));
     arguments.extend(linked(order, nvcc, &libraries)?);
     let ways = vec![BuildWay { name: String::new(), arguments }];
     let step = BuildStep { name: OUTPUT.to_owned(), program: nvcc.path.clone(), ways };
-    let mut plan = Plan::of("program");
     plan.compilers.push(KeyCompiler::of(format!("nvcc {}", nvcc.version), &nvcc.path));
     plan.compilers.push(KeyCompiler::of("g++".into(), &cxx));
     if let Some(library) = order.emulator {

@@ -102,6 +102,7 @@ pub(super) mod tests {
             kernels: vec![kernel],
             entry: 0,
             compiler: "nvrtc 13.0".into(),
+            options: Vec::new(),
             log: String::new(),
             diagnostics: Vec::new(),
             key: String::new(),

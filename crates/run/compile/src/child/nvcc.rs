@@ -144,13 +144,9 @@ fn attempt(
     // The log is a file rather than a pipe: its size is limited, and no thread must drain it.
     let log = File::create(&log_path)?;
     let program = ChildProgram::new(&work.nvcc, Environment::Empty)
-        .arg(if work.arch.machine_code { "-cubin" } else { "-ptx" })
-        .arg(format!("-arch={}", work.arch.value()))
-        .args(["-Xptxas", "-v"])
-        .args(work.lineinfo.then_some("-lineinfo"))
+        .args(&work.options)
         .args(["-I", FILES].into_iter().filter(|_| !work.source.files.is_empty()))
         .args(work.include_dirs.iter().flat_map(|dir| [Path::new("-I"), dir]))
-        .args(&work.options)
         .args([Path::new("-o"), &output, Path::new(SOURCE_NAME)])
         .variable("PATH", "/usr/local/bin:/usr/bin:/bin")
         .within(job_dir);

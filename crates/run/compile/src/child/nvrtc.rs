@@ -77,15 +77,8 @@ fn run(nvrtc: &Nvrtc, work: &NvrtcWork) -> Outcome {
     {
         return Outcome::Failed { what: format!("cannot leave the job's directory: {error}") };
     }
-    let mut options = vec![format!("-arch={}", work.arch.value())];
+    let mut options = work.options.clone();
     options.extend(work.include_dirs.iter().map(|dir| format!("-I{}", dir.display())));
-    options.extend(work.options.iter().cloned());
-    if work.lineinfo {
-        options.push("-lineinfo".into());
-    }
-    if work.arch.machine_code {
-        options.push("--ptxas-options=-v".into());
-    }
     let attempts = Attempts {
         source: &work.source,
         name_expressions: &work.name_expressions,

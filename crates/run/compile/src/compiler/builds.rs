@@ -102,6 +102,7 @@ impl Compiler {
         owner: Owner,
     ) -> Result<BuildOutput, CompileError> {
         let key = plan.key().of_owner(owner);
+        let options = plan.options.clone();
         if let Some(error) = self.refused.find(&key, limit, Instant::now()) {
             return Err(error);
         }
@@ -112,7 +113,8 @@ impl Compiler {
             tokio::task::spawn_blocking(move || cache.get_other::<KeptObject>(&sought)).await;
         if let Ok(Some(KeptObject { object, how, log, .. })) = found {
             let key = key.to_string();
-            return Ok(BuildOutput { object: object.into(), key, how, log, cached: true });
+            let object = object.into();
+            return Ok(BuildOutput { object, key, how, options, log, cached: true });
         }
         let made = self.made(plan, &key, limit, owner).await;
         let built =
@@ -137,6 +139,7 @@ impl Compiler {
         owner: Owner,
     ) -> Result<BuildOutput, CompileError> {
         let _turn = self.turn(owner).await?;
+        let options = plan.options.clone();
         let reply = self.environment.run_child_for(Work::Build(plan.work()), limit).await;
         let ChildReply { sandbox, result } =
             reply.map_err(|error| exceeded::judged(error, limit))?;
@@ -150,6 +153,7 @@ impl Compiler {
                 object: built.object.into(),
                 key: key.to_string(),
                 how: built.ways.join("; "),
+                options,
                 log: built.log,
                 cached: false,
             }),

@@ -309,6 +309,12 @@ impl Compiler {
                         && attempt.may_suit_nvcc(&failure);
                     return Err((CompileError::Rejected(failure), suits));
                 }
+                Ok((artifact, origin)) if artifact.options.is_empty() => {
+                    // An earlier version stored the artifact, without its options.
+                    let artifact = CompiledModule::clone(&artifact);
+                    let artifact = CompiledModule { options: attempt.options(), ..artifact };
+                    return Ok((Arc::new(artifact), origin));
+                }
                 result => return result.map_err(of_job),
             }
         }

@@ -44,6 +44,7 @@ async fn kernels_types_and_resources() {
     kernel.metadata.as_mut().unwrap().kernel_name = Some("k".into());
     let artifact = bench.compile(&kernel).await.unwrap();
     assert!(artifact.compiler.starts_with("nvcc 1"), "{}", artifact.compiler);
+    assert_eq!(artifact.options, ["-cubin", "-arch=sm_90", "--ptxas-options=-v"]);
     assert_eq!(artifact.kernels.len(), 2, "{:?}", artifact.kernels);
     let expected = [const_pointer(CType::F32), CType::U32, CType::F64];
     assert_eq!(types(artifact.entry_kernel()), expected);

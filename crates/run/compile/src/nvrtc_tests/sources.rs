@@ -293,7 +293,24 @@ async fn options_reach_the_compiler_and_unknown_ones_are_named() {
         "--ftz",
         "true",
     ];
-    bench.compile(&with(&options)).await.unwrap();
+    let built = bench.compile(&with(&options)).await.unwrap();
+    let expected = [
+        "-arch=sm_90",
+        "--define-macro=N=4",
+        "--use_fast_math",
+        "--std=c++20",
+        "--maxrregcount=32",
+        "--ptxas-options=-O2",
+        "--fmad=false",
+        "--ftz=true",
+        "-lineinfo",
+        "--ptxas-options=-v",
+    ];
+    assert_eq!(built.options, expected);
+    // A cached result has them, too.
+    let again = bench.compile(&with(&options)).await.unwrap();
+    assert!(again.cache_hit);
+    assert_eq!(again.options, expected);
     assert_eq!(
         bench.rejected(&with(&["--frobnicate"])).await.code,
         FailureCode::UnknownCompilerOption

@@ -205,6 +205,9 @@ async fn same_as_plain(triton: &TritonInstall) {
             // Machine code for the device's own architecture, PTX for any other.
             let format = if arch == 90 { ImageFormat::Cubin } else { ImageFormat::Ptx };
             assert_eq!(built.format, format, "sm_{arch}");
+            let warps = format!("num_warps={}", case.num_warps);
+            assert_eq!(built.options[..2], [format!("arch=sm_{arch}"), warps]);
+            assert!(built.options.iter().any(|option| option.starts_with("num_stages=")));
             if arch == 90 {
                 assert!(built.entry_kernel().resources.unwrap().registers > 0);
             }

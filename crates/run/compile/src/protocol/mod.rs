@@ -90,7 +90,7 @@ pub(crate) struct NvrtcWork {
     pub source: SourceText,
     /// Header directories, in search order.
     pub include_dirs: Vec<PathBuf>,
-    /// The caller's options, which have been checked.
+    /// All options except directories. Those of the caller have been checked.
     pub options: Vec<String>,
     /// C++ names to instantiate.
     pub name_expressions: Vec<String>,
@@ -110,6 +110,7 @@ pub(crate) struct NvccWork {
     pub root: PathBuf,
     pub source: SourceText,
     pub include_dirs: Vec<PathBuf>,
+    /// All options except directories and files. Those of the caller have been checked.
     pub options: Vec<String>,
     /// C++ names to instantiate.
     pub name_expressions: Vec<String>,

@@ -130,6 +130,12 @@ pub(crate) struct TritonMetadata {
     pub global_scratch_align: u64,
     #[serde(default)]
     pub profile_scratch_size: u64,
+    /// Number of stages of software pipelines.
+    #[serde(default)]
+    pub num_stages: Option<u32>,
+    /// Maximum number of registers per thread, if the caller or a configuration sets one.
+    #[serde(default)]
+    pub maxnreg: Option<u32>,
     #[serde(default = "yes")]
     pub enable_fp_fusion: bool,
     /// For each descriptor, how the Tensor Memory Accelerator reads it. An entry is `None` if it

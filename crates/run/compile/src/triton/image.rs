@@ -81,6 +81,7 @@ pub(super) fn artifact(
         kernels: vec![kernel],
         entry: 0,
         compiler,
+        options: Vec::new(),
         log: bound_log(ptxas::without_usage(&built.log)),
         diagnostics: Vec::new(),
         key: String::new(),

@@ -14,7 +14,7 @@ use crate::environment::Environment;
 use crate::error::{CompileError, CompileFailure};
 use crate::exceeded;
 use crate::job::kernel_name;
-use crate::protocol::triton::{LeftOut, TritonAnswer, TritonRefused};
+use crate::protocol::triton::{LeftOut, TritonAnswer, TritonMetadata, TritonRefused};
 use crate::protocol::{ChildReply, Outcome, TritonTask, TritonWork};
 use crate::source::source_text;
 use crate::summary::summary;
@@ -90,6 +90,8 @@ pub(crate) struct TritonJob {
     key: Key,
     target: Target,
     source_lines: usize,
+    /// The caller's options, each as `NAME=VALUE`.
+    given: Vec<String>,
 }
 
 impl TritonJob {
@@ -108,6 +110,12 @@ impl TritonJob {
         let given = metadata.map_or(&[][..], |metadata| &metadata.compiler_options);
         let mut checked = options::check(given)?;
         let arch = arch(checked.arch, target)?;
+        let given = checked.keywords.iter();
+        let given = given.map(|(name, value)| match value {
+            Value::String(text) => format!("{name}={text}"),
+            value => format!("{name}={value}"),
+        });
+        let given = given.collect();
         let io = kernel.io.as_ref();
         if let Some(launch) = io.and_then(|io| io.launch.as_ref()) {
             let numbers = [
@@ -141,6 +149,7 @@ impl TritonJob {
             compiler,
             target: *target,
             source_lines: source.lines().count(),
+            given,
         })
     }
 
@@ -169,10 +178,12 @@ impl TritonJob {
                 TritonAnswer::Built(mut built) => {
                     let compiler = self.compiler.clone();
                     let left_out = std::mem::take(&mut built.left_out);
+                    let options = self.options(&built.metadata);
                     let site_packages = &self.work.site_packages;
                     let mut artifact =
                         image::artifact(*built, compiler, &self.target, site_packages)?;
                     let notes = left_out.into_iter().take(MOST_LEFT_OUT);
+                    artifact.options = options;
                     artifact.diagnostics = notes.map(|one| self.note(one)).collect();
                     Ok(artifact)
                 }
@@ -181,6 +192,19 @@ impl TritonJob {
             },
             other => Err(CompileError::of_outcome(other)),
         }
+    }
+
+    /// Returns the options of the compiler: those that Triton resolved, followed by the caller's.
+    fn options(&self, metadata: &TritonMetadata) -> Vec<String> {
+        let resolved = [
+            ("num_warps", Some(metadata.num_warps)),
+            ("num_stages", metadata.num_stages),
+            ("num_ctas", Some(metadata.num_ctas)),
+            ("maxnreg", metadata.maxnreg),
+        ];
+        let resolved = resolved.into_iter().filter_map(|(name, n)| Some(format!("{name}={}", n?)));
+        let arch = format!("arch=sm_{}", self.work.arch);
+        std::iter::once(arch).chain(resolved).chain(self.given.iter().cloned()).collect()
     }
 
     /// Returns the note about a statement that was left out. The answer is not trusted, so its

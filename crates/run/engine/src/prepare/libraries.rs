@@ -76,6 +76,7 @@ pub(crate) fn artifact(kernel: &KernelCode, path: &str) -> Result<CompiledModule
         kernels: vec![entry],
         entry: 0,
         compiler: library.title().to_owned(),
+        options: Vec::new(),
         log: String::new(),
         diagnostics: Vec::new(),
         cache_hit: false,

@@ -42,6 +42,7 @@ fn compiled() -> Compiled {
         kernels: vec![kernel],
         entry: 0,
         compiler: String::new(),
+        options: Vec::new(),
         log: String::new(),
         diagnostics: Vec::new(),
         key: String::new(),

@@ -18,8 +18,8 @@ use warpgauge_contract::{EvaluateRequest, KernelFamily, KernelType};
 use warpgauge_metrics::DeviceMetrics;
 use warpgauge_model::{DeviceInfo, DeviceKind, FailureStage, ImageFormat};
 use warpgauge_report::{
-    CompileReport, EvaluateResponse, ExecMetadata, FailureReport, KernelExecResult, OutputReport,
-    ResponseStatus, Timings, ValidationReport, ValidationStatus, cuda_version,
+    CompileReport, EvaluateResponse, ExecMetadata, FailureReport, KernelExecResult, LaunchReport,
+    OutputReport, ResponseStatus, Timings, ValidationReport, ValidationStatus, cuda_version,
 };
 use warpgauge_statistics::{Counted, RankedBy, runtime_stats};
 use warpgauge_tensor::encoding;
@@ -31,6 +31,7 @@ pub(crate) fn compile_report(artifact: &CompiledModule) -> CompileReport {
     let entry = artifact.entry_kernel();
     CompileReport {
         compiler: artifact.compiler.clone(),
+        options: shown_options(&artifact.options),
         cache_hit: artifact.cache_hit,
         key: artifact.key.clone(),
         kernels: artifact.kernels.iter().map(|kernel| kernel.name.clone()).collect(),
@@ -40,6 +41,34 @@ pub(crate) fn compile_report(artifact: &CompiledModule) -> CompileReport {
         diagnostics: artifact.diagnostics.clone(),
         log: artifact.log.clone(),
     }
+}
+
+/// Maximum number of options in a report, and maximum length of each in characters.
+const MAX_OPTIONS: usize = 256;
+const MAX_OPTION: usize = 256;
+
+/// Returns the options for a report. A shortened option ends in `…`.
+pub(crate) fn shown_options(options: &[String]) -> Vec<String> {
+    let shown = options.iter().take(MAX_OPTIONS).map(|option| {
+        let cut = option.char_indices().nth(MAX_OPTION).map(|(end, _)| &option[..end]);
+        cut.map_or_else(|| option.clone(), |start| format!("{start}…"))
+    });
+    shown.collect()
+}
+
+/// Returns the launch of a kernel of one launch.
+fn launch(request: &EvaluateRequest, prepared: &Prepared) -> Option<LaunchReport> {
+    let is_one = request.kernel.launches.is_empty();
+    // The launches of a library function are unknown.
+    let is_known = is_one && request.kernel.family() != KernelFamily::Library;
+    let first = &prepared.job.program.launches.first;
+    is_known.then_some(LaunchReport {
+        grid: first.grid,
+        block: first.block,
+        shared_bytes: first.shared_bytes,
+        cluster: first.cluster,
+        cooperative: first.cooperative,
+    })
 }
 
 /// Returns the name of an image format in the API.
@@ -96,6 +125,7 @@ pub(crate) fn empty(
         timings,
         device: Some(device.into()),
         compile: None,
+        launch: None,
         validation: ValidationReport {
             status: ValidationStatus::NotRun,
             outputs: BTreeMap::new(),
@@ -211,6 +241,7 @@ pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
         timings,
         device: Some(device.into()),
         compile: Some(compile),
+        launch: launch(request, prepared),
         validation,
         measurement,
         outputs,

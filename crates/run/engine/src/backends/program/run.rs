@@ -248,6 +248,7 @@ fn not_run(why: &NotRun) -> ExecError {
 fn compiled(built: &BuildOutput, nvcc: Option<&str>) -> CompileReport {
     CompileReport {
         compiler: format!("nvcc {}", nvcc.unwrap_or("of unknown version")),
+        options: assemble::shown_options(&built.options),
         cache_hit: built.cached,
         key: built.key.clone(),
         log: built.log.clone(),

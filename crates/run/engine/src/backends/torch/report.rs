@@ -191,6 +191,7 @@ pub(super) fn assembled(
         timings: Timings::default(),
         device: setting.device.as_ref().map(Into::into),
         compile: load_error.map(compile_report),
+        launch: None,
         validation,
         measurement: right
             .then(|| measurement(request, &outcome, (setting.backward, unranked)))
