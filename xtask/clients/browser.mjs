@@ -1,6 +1,6 @@
 // Opens /docs in a browser and evaluates the example that Swagger UI offers, as a new user would; then finds the job in
-// the list at / and reads its report, visits the other lists, submits an example at /submit, watches a job that
-// waits, and imports a report at /import. axe checks each page for barriers.
+// the list at / and reads its report, visits the other lists, submits an example at /submit, watches the list and a job
+// that waits, and imports a report at /import. axe checks each page for barriers.
 //
 //   node browser.mjs SERVER_URL CHROMIUM REPORT   (in a directory whose node_modules has playwright-core and axe-core)
 
@@ -162,6 +162,26 @@ try {
   const before = Array(2 * devices.length + AHEAD).fill({ kind: "evaluate", label: hostile, request: ENDLESS });
   const { jobs } = await ask("/jobs", "POST", { jobs: before });
   const cancel = (job) => ask(`/jobs/${job.job_id}`, "DELETE");
+  // The list of jobs counts a new job, and shows its end, without a reload. It copies a label as text.
+  await page.goto(url);
+  await page.locator("#jobs tbody tr").first().waitFor();
+  await page.evaluate(() => (globalThis.kept = true));
+  const { jobs: extra } = await ask("/jobs", "POST", { jobs: [{ kind: "evaluate", label: hostile, request: ENDLESS }] });
+  const added = page.locator("#new-jobs", { hasText: /^1 new job$/ });
+  await added.waitFor({ timeout: ANSWER_TIMEOUT_MS });
+  if (!(await page.evaluate(() => globalThis.kept))) problems.push("the list of jobs was loaded again");
+  await look("the list with a new job");
+  await added.click();
+  const listed = page.locator(`tr[data-job="${extra[0].job_id}"]`);
+  await listed.waitFor();
+  await page.evaluate(() => (globalThis.kept = true));
+  const focus = listed.locator("a").first();
+  await focus.focus();
+  await cancel(extra[0]);
+  await listed.locator(".tag", { hasText: "cancelled" }).waitFor({ timeout: ANSWER_TIMEOUT_MS });
+  if (!(await page.evaluate(() => globalThis.kept))) problems.push("the list of jobs was loaded again");
+  if (!(await focus.evaluate((one) => one === document.activeElement))) problems.push("the list lost the focus");
+
   await page.goto(`${url}/submit?example=vector_add`);
   await page.getByLabel("Label").fill(hostile);
   const loads = [];

@@ -21,6 +21,16 @@ fn page(answer: &Answer, status: u16) -> &str {
     html
 }
 
+/// Checks what holds for the first page of the list, which has a script, and gives its text.
+fn listed(answer: &Answer) -> &str {
+    let html = any_page(answer, 200);
+    let policy = answer.header("content-security-policy").unwrap();
+    assert!(policy.contains("script-src 'self'; connect-src 'self'; "), "{policy}");
+    assert!(policy.contains("require-trusted-types-for 'script'"), "{policy}");
+    assert!(html.matches("<script").count() == 1 && html.contains("assets/list-"), "{html}");
+    html
+}
+
 /// Checks what holds for every page, also for one with a script, and gives its text.
 fn any_page(answer: &Answer, status: u16) -> &str {
     assert_eq!(answer.status, status, "{answer:?}");
@@ -91,18 +101,23 @@ async fn two_jobs_are_compared_by_what_their_reports_hold() {
 #[tokio::test]
 async fn the_front_page_lists_jobs_for_browsers() {
     let server = Server::start().await;
-    assert!(page(&browse(&server, "/").await, 200).contains("There are no jobs yet"));
+    assert!(listed(&browse(&server, "/").await).contains("There are no jobs yet"));
     let label = "%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E";
     let accepted = server.post(&format!("/evaluate?wait=false&label={label}"), CONTRACT).await;
     let job_id = accepted.json()["job_id"].as_str().unwrap().to_owned();
     let answer = browse(&server, "/").await;
-    let html = page(&answer, 200);
+    let html = listed(&answer);
     assert_eq!(answer.header("vary"), Some("accept"));
     assert!(html.contains(&format!("href=\"./jobs/{job_id}\"")), "{html}");
     assert!(
         html.contains("&lt;img src=x onerror=alert(1)&gt;") && !html.contains("<img"),
         "{html}"
     );
+    // The script is a file of the server.
+    let (_, script) = html.split_once("<script type=\"module\" src=\".").unwrap();
+    let script = server.get(script.split('"').next().unwrap()).await;
+    assert_eq!(script.header("content-type"), Some("text/javascript; charset=utf-8"));
+    assert!(script.text().contains("XMLHttpRequest"), "{}", script.text());
     let message = json!({"message": "GPU Tensor Server is running"});
     assert_eq!(server.get("/").await.json(), message, "programs get what they got before");
 }
@@ -116,7 +131,7 @@ async fn links_filter_the_list_of_jobs_and_pages_keep_the_filter() {
     assert_eq!(server.post("/jobs", &json!({"jobs": items}).to_string()).await.status, 202);
     let label = "label=many%20%26%20more";
     let answer = browse(&server, &format!("/?state=completed&kind=evaluate&{label}")).await;
-    let html = page(&answer, 200);
+    let html = listed(&answer);
     assert_eq!(html.matches("<span class=\"tag").count(), 50, "{html}");
     assert!(!html.contains(">single<"), "{html}");
     let (_, rest) =
@@ -137,10 +152,10 @@ async fn links_filter_the_list_of_jobs_and_pages_keep_the_filter() {
         "label=other",
     ] {
         let answer = browse(&server, &format!("/?{query}")).await;
-        assert!(page(&answer, 200).contains("No job matches the filter."), "{query}");
+        assert!(listed(&answer).contains("No job matches the filter."), "{query}");
     }
     // A form sends fields that are empty.
-    assert!(page(&browse(&server, "/?label=").await, 200).contains(">single<"));
+    assert!(listed(&browse(&server, "/?label=").await).contains(">single<"));
     for (query, reason) in [
         ("state=done", "there is no state"),
         ("kind=gates", "did you mean <code>gate</code>?"),
@@ -216,7 +231,7 @@ async fn pages_show_the_data_of_their_owner_only() {
     for (key, own, sees) in [("first-key", 200, true), ("second-key", 404, false)] {
         for path in ["/", "/?label=of-the-first"] {
             let list = send("GET", path, key, "").await;
-            assert_eq!(page(&list, 200).contains("jobs/job-1"), sees, "{key} {path}");
+            assert_eq!(listed(&list).contains("jobs/job-1"), sees, "{key} {path}");
         }
         page(&send("GET", "/jobs/job-1", key, "").await, own);
     }
@@ -393,7 +408,7 @@ async fn a_browser_sends_the_key_as_a_password() {
     // `user:ke:y`, and `user:other`.
     let [key, wrong] =
         ["dXNlcjprZTp5", "dXNlcjpvdGhlcg=="].map(|token| format!("authorization: Basic {token}"));
-    page(&server.send("GET", "/", &[BROWSER, &key], "").await, 200);
+    listed(&server.send("GET", "/", &[BROWSER, &key], "").await);
     page(&server.send("GET", "/", &[BROWSER, &wrong], "").await, 401);
     for bad in ["authorization: Basic", "authorization: Basic !", "authorization: Basic dXNlcg=="] {
         page(&server.send("GET", "/", &[BROWSER, bad], "").await, 401);

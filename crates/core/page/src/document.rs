@@ -2,7 +2,8 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::{live, style, text};
+use crate::script::PageScript;
+use crate::{style, text};
 
 /// The targets of a page's links. Paths belong to the server that shows the page.
 #[derive(Debug, Clone, Default)]
@@ -55,8 +56,8 @@ impl Links {
 pub(crate) enum Refresh {
     /// The browser reloads the page.
     Reload(u32),
-    /// A script updates the page. A browser without scripts reloads it.
-    Script(u32),
+    /// A script updates the page. A browser without scripts reloads it, if there is a number.
+    Script(PageScript, Option<u32>),
 }
 
 /// The content of a page.
@@ -86,9 +87,11 @@ impl Content {
                     meta name="referrer" content={ @if links.root.is_some() { "same-origin" } @else { "no-referrer" } };
                     @match refresh.filter(|_| links.root.is_some()) {
                         Some(Refresh::Reload(seconds)) => { meta http-equiv="refresh" content=(seconds); }
-                        Some(Refresh::Script(seconds)) => {
-                            noscript { meta http-equiv="refresh" content=(seconds); }
-                            script type="module" src=(links.to(&live::path())) {}
+                        Some(Refresh::Script(script, seconds)) => {
+                            @if let Some(seconds) = seconds {
+                                noscript { meta http-equiv="refresh" content=(seconds); }
+                            }
+                            script type="module" src=(links.to(script.path())) {}
                         }
                         None => {}
                     }

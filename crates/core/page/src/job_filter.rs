@@ -266,7 +266,10 @@ mod tests {
         let cursor = jobs.next_cursor.take().unwrap();
         assert!(html.contains(&format!("&amp;cursor={cursor}\" rel=\"next\"")), "{html}");
         // The browser reloads the address that it has, with its filter.
-        assert!(shown(&jobs, false).contains("<meta http-equiv=\"refresh\" content=\"3\">"));
+        assert!(
+            shown(&jobs, false)
+                .contains("<noscript><meta http-equiv=\"refresh\" content=\"3\"></noscript>")
+        );
         jobs.jobs.clear();
         let html = shown(&jobs, false);
         let text = Parsed::of(&html).text;

@@ -11,6 +11,7 @@ use warpgauge_model::JobState;
 use crate::document::{Content, Links, Refresh};
 use crate::job_filter::ListFilter;
 use crate::parts::{self, Section, Tone};
+use crate::script::PageScript;
 use crate::{comparison, evaluation, gate, live, sweep, text};
 
 /// The number of seconds after which a browser reloads the page of a job that has not ended, or the
@@ -73,7 +74,7 @@ fn state(view: &JobView, now: Option<&JobEvent>, links: &Links) -> Content {
         facts.push(("started", html! { (text::counted(view.attempt as usize, "time")) }));
     }
     let refresh = match now {
-        Some(_) => Refresh::Script(REFRESH_S),
+        Some(_) => Refresh::Script(PageScript::Job, Some(REFRESH_S)),
         None => Refresh::Reload(REFRESH_S),
     };
     Content {
@@ -130,7 +131,8 @@ pub struct Listed<'a> {
     pub is_later: bool,
 }
 
-/// Writes the list of jobs, the newest first.
+/// Writes the list of jobs, the newest first. A script keeps the first page up to date. It copies
+/// cells from the newest version of the page.
 pub fn list(listed: Listed<'_>, links: &Links) -> String {
     let (jobs, filter) = (&listed.jobs.jobs, listed.filter);
     let running = jobs.iter().filter(|job| !job.state.is_end()).count();
@@ -146,12 +148,21 @@ pub fn list(listed: Listed<'_>, links: &Links) -> String {
     let content = Content {
         title: "jobs".to_owned(),
         about: html! { "evaluates GPU kernels" },
-        refresh: (running > 0 && !listed.is_later).then_some(Refresh::Reload(REFRESH_S)),
+        refresh: (!listed.is_later)
+            .then(|| Refresh::Script(PageScript::List, (running > 0).then_some(REFRESH_S))),
         main: html! {
             h1.page { "Jobs" }
             div.sheet { (filter.bar(links)) }
-            @if jobs.is_empty() { (nothing(listed)) } @else {
-                section.sheet { (parts::table("Jobs", &head, jobs.iter().map(|job| row(job, links)))) }
+            @if !listed.is_later && links.root.is_some() {
+                p.small.new-jobs aria-live="polite" {
+                    a #new-jobs hidden href=(links.to(&filter.query(None))) {}
+                    span.dim #lost {}
+                }
+            }
+            section.sheet #jobs data-running=(running) {
+                @if jobs.is_empty() { (nothing(listed)) } @else {
+                    (parts::table("Jobs", &head, jobs.iter().map(|job| row(job, links))))
+                }
             }
             p {
                 @if listed.is_later { a href=(links.to(&filter.query(None))) { "Newest jobs" } " " }
@@ -170,15 +181,13 @@ pub fn list(listed: Listed<'_>, links: &Links) -> String {
 
 fn nothing(listed: Listed<'_>) -> Markup {
     html! {
-        section.sheet {
-            @if listed.is_later {
-                p { "There are no older jobs." (listed.filter.words()) }
-            } @else if !listed.filter.is_empty() {
-                p { "No job matches the filter." (listed.filter.words()) }
-            } @else {
-                p { "There are no jobs yet. Submit the first one:" }
-                pre tabindex="0" { code { "warpgauge eval kernel.cu --server http://HOST:PORT" } }
-            }
+        @if listed.is_later {
+            p { "There are no older jobs." (listed.filter.words()) }
+        } @else if !listed.filter.is_empty() {
+            p { "No job matches the filter." (listed.filter.words()) }
+        } @else {
+            p { "There are no jobs yet. Submit the first one:" }
+            pre tabindex="0" { code { "warpgauge eval kernel.cu --server http://HOST:PORT" } }
         }
     }
 }
@@ -196,7 +205,7 @@ fn row(job: &JobSummary, links: &Links) -> Markup {
     // The ids of jobs that were accepted together differ only at their ends.
     let skipped = job.job_id.chars().count().saturating_sub(ID_SHOWN);
     let short = job.job_id.chars().skip(skipped).collect::<String>();
-    html! { tr {
+    html! { tr data-job=(job.job_id) {
         td { (parts::tag(tone, &word)) }
         td.wide {
             a href=(address) {

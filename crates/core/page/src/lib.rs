@@ -1,7 +1,7 @@
 //! Writes reports as HTML. The main functions are [`file`] and [`job`].
 //!
 //! A page is readable without scripts. It loads nothing except its style sheet and, at a server, the
-//! script that updates the page of a job that has not ended. All texts come
+//! script that updates the list of jobs or the page of a job that has not ended. All texts come
 //! from kernels and their users. `maud` escapes every text, and [`text`] limits its length and
 //! replaces characters that change the writing direction. `warpgauge-svg` makes the drawings and
 //! also escapes their texts. Equal calls produce equal bytes. The crate does no I/O.
@@ -18,7 +18,8 @@
 //! - `imported`: reports of NVIDIA's tools
 //! - `submit`: the form for kernels
 //! - `jobs`: the state of a job, the list of jobs, and pages without a report
-//! - `live`: the progress of a job that has not ended, and the script that updates it
+//! - `live`: the progress of a job that has not ended
+//! - `script`: the scripts that update pages
 //! - `job_filter`: the filter of the list
 //! - `devices`: the devices of a server, and what it can do
 //! - `history`: results of cases over time
@@ -39,8 +40,9 @@ mod history;
 mod imported;
 mod job_filter;
 mod jobs;
-pub mod live;
+mod live;
 mod parts;
+mod script;
 pub mod style;
 mod submit;
 mod sweep;
@@ -60,6 +62,7 @@ pub use history::{HistoryShown, history};
 pub use imported::import_form;
 pub use job_filter::ListFilter;
 pub use jobs::{Listed, Notice, job, list, notice};
+pub use script::PageScript;
 pub use submit::{LANGUAGES, Submission, submit};
 
 /// A report for [`file`].

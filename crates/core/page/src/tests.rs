@@ -70,7 +70,9 @@ impl Parsed {
         for (name, attributes) in &self.elements {
             assert!(!["img", "iframe", "object"].contains(&&**name), "<{name}>");
             let of = |wanted: &str| attributes.iter().find(|(attribute, _)| attribute == wanted);
-            let is_own = of("src").is_some_and(|(_, src)| src.ends_with(&live::path()));
+            let is_own = of("src").is_some_and(|(_, src)| {
+                PageScript::ALL.iter().any(|script| src.ends_with(script.path()))
+            });
             assert!(name != "script" || is_own, "<{name}>");
             let action = attributes.iter().find(|(attribute, _)| attribute == "action");
             let sent_here = action
@@ -416,9 +418,19 @@ fn sweeps_gates_and_lists_are_pages() {
     assert!(html.contains("http-equiv=\"refresh\""), "a job has not ended");
     assert!(html.contains(&format!("href=\"./{}\"", style::path())) && page.count("style") == 0);
     assert!(html.contains("href=\"./?cursor="));
+    // A script updates the first page.
+    let script =
+        |html: &str| html.matches(&format!("src=\"./{}\"", PageScript::List.path())).count();
+    assert!(script(&html) == 1 && html.contains("data-running=\"1\""), "{html}");
+    let ids = jobs.jobs.iter().map(|job| format!("<tr data-job=\"{}\">", job.job_id));
+    assert!(ids.into_iter().all(|row| html.contains(&row)), "{html}");
+    let later = list(Listed { jobs: &jobs, filter: &all, is_later: true }, &links);
+    assert!(script(&later) == 0 && !later.contains("<script") && !later.contains("new-jobs"));
     let none = JobList { jobs: Vec::new(), next_cursor: None };
     let html = list(Listed { jobs: &none, filter: &all, is_later: false }, &links);
     assert!(Parsed::of(&html).text.contains("There are no jobs yet"));
+    // Nothing in it changes by itself, but a job may be added.
+    assert!(script(&html) == 1 && !html.contains("http-equiv=\"refresh\""), "{html}");
 }
 
 #[test]

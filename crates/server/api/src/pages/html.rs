@@ -13,7 +13,7 @@ use crate::response::html::{HtmlReply, LiveReply, PagePath, links};
 use crate::routes::gate::reply::HistoryReply;
 use warpgauge_job_views::JobView;
 use warpgauge_model::{ErrorCode, FailureCode};
-use warpgauge_page::{ArtifactLink, HistoryShown, Links, Listed, live, style};
+use warpgauge_page::{ArtifactLink, HistoryShown, Links, Listed, PageScript, style};
 use warpgauge_service::{Caller, JobQuery, ServiceError, Services};
 
 /// Path of the files that pages load.
@@ -39,7 +39,7 @@ pub(crate) async fn page(
     })?;
     let given = |name: &str| query.iter().find(|(known, _)| known == name).map(|(_, value)| value);
     let html = match path {
-        PagePath::Front => list(&query, links, service, caller).await?,
+        PagePath::Front => return list(&query, links, service, caller).await,
         PagePath::Devices => {
             Filters::new("/devices", &query, &[])?;
             let machine = machine::overview(request, service).await?;
@@ -83,7 +83,7 @@ async fn list(
     links: Links,
     service: &Services,
     caller: &Caller,
-) -> Result<String, ApiError> {
+) -> Result<Response, ApiError> {
     let filters = Filters::new("/", query, &LIST)?;
     let filter = list_filter(filters)?;
     let cursor = filters.one("cursor").map(str::to_owned);
@@ -100,7 +100,11 @@ async fn list(
     };
     let jobs = service.jobs.jobs(query, caller).await?;
     run_blocking("page", "writing a page", move || {
-        warpgauge_page::list(Listed { jobs: &jobs, filter: &filter, is_later }, &links)
+        let html = warpgauge_page::list(Listed { jobs: &jobs, filter: &filter, is_later }, &links);
+        match is_later {
+            true => HtmlReply(html).into_response(),
+            false => LiveReply(html).into_response(),
+        }
     })
     .await
 }
@@ -211,8 +215,8 @@ pub(super) fn file(request: Request) -> Response {
     let path = request.uri().path().trim_start_matches('/');
     let (content_type, content) = if path == style::path() {
         ("text/css; charset=utf-8", style::CSS)
-    } else if path == live::path() {
-        ("text/javascript; charset=utf-8", live::JS)
+    } else if let Some(script) = PageScript::ALL.into_iter().find(|script| script.path() == path) {
+        ("text/javascript; charset=utf-8", script.source())
     } else {
         let text = "there is no such file: reload the page that names it";
         return ApiError::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, text).into_response();
