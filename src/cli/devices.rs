@@ -63,6 +63,8 @@ mod tests {
             jobs_done: 0,
             restarts: 0,
             worker_sandbox: None,
+            reading: None,
+            no_reading: Some("an emulated device has no clocks".to_owned()),
         };
         assert_eq!(
             listing(&[view]),

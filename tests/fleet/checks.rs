@@ -30,6 +30,7 @@ macro_rules! checks {
 }
 checks![
     a_worker_is_used_again,
+    a_device_has_the_clocks_that_a_worker_read_last,
     events_arrive_in_order,
     a_hanging_job_is_stopped_and_the_spare_takes_over,
     a_worker_that_dies_is_reported_with_what_it_said,
@@ -122,6 +123,26 @@ async fn a_worker_is_used_again() {
     assert_eq!(process(&fleet).await, first);
     let device = &fleet.devices()[0];
     assert_eq!((device.jobs_done, device.restarts), (2, 0));
+}
+
+async fn a_device_has_the_clocks_that_a_worker_read_last() {
+    let fleet = fleet(false).await;
+    let clock = || {
+        let reading = fleet.devices()[0].reading.clone().unwrap();
+        (reading.reading.health.sm_clock_mhz, reading.after_launches)
+    };
+    until(&fleet, |device| device.ready_workers > 0).await;
+    assert_eq!(clock(), (Some(345), false), "at the start");
+    // A run without a reading changes nothing.
+    process(&fleet).await;
+    assert_eq!(clock(), (Some(345), false));
+    run(&fleet, "read the clocks").await;
+    assert_eq!(clock(), (Some(1605), true), "after the launches");
+    // The next worker finds an idle device, which says less.
+    let before = fleet.devices()[0].restarts;
+    run(&fleet, "kill itself").await;
+    until(&fleet, |device| device.restarts > before).await;
+    assert_eq!(clock(), (Some(1605), true));
 }
 
 async fn events_arrive_in_order() {

@@ -6,13 +6,14 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
 
+use warpgauge_device::GpuHealth;
 use warpgauge_model::{DeviceInfo, DeviceKind, FailureCode, SmLimits, Target};
 use warpgauge_sandbox::device_worker::Confinement;
 use warpgauge_worker::frame;
 use warpgauge_worker::protocol::ProbeReport;
 use warpgauge_worker::protocol::{
-    Blame, EvaluatedRun, FromWorker, PROTOCOL_VERSION, RunFailure, RunOutcome, TaskOutcome,
-    ToWorker, TracedRun, WorkerJob, WorkerTask,
+    Blame, EvaluatedRun, FromWorker, GpuReading, PROTOCOL_VERSION, RunFailure, RunOutcome,
+    TaskOutcome, ToWorker, TracedRun, WorkerJob, WorkerTask,
 };
 
 /// Socket in the job's directory that a slow scrub waits for.
@@ -41,8 +42,10 @@ pub fn main(args: &[String]) -> ExitCode {
             ToWorker::Hello { .. } => {
                 let device = Box::new(device(ordinal));
                 let confinement = Box::new(Confinement::none("this worker is a script"));
-                let ready = FromWorker::Ready { protocol: PROTOCOL_VERSION, device, confinement };
-                send(&mut stream, &ready);
+                let protocol = PROTOCOL_VERSION;
+                let reading =
+                    Box::new(Ok(GpuReading { health: health(345), ..GpuReading::default() }));
+                send(&mut stream, &FromWorker::Ready { protocol, device, confinement, reading });
             }
             ToWorker::Support(image) if *image.bytes == *b"broken" => {
                 send(&mut stream, &FromWorker::Unable { reason: "bad image".to_owned() });
@@ -140,9 +143,15 @@ fn outcome(job: &WorkerJob) -> RunOutcome {
         _ => TaskOutcome::Evaluated(Box::new(EvaluatedRun {
             samples_ms: vec![0.5],
             warmup_launches: std::process::id(),
+            health: (job.id == "read the clocks").then(|| [health(1980), health(1605)]),
+            settings: Some(GpuReading::default().settings),
             ..EvaluatedRun::default()
         })),
     })
+}
+
+fn health(sm_clock_mhz: u32) -> GpuHealth {
+    GpuHealth { sm_clock_mhz: Some(sm_clock_mhz), ..GpuHealth::default() }
 }
 
 fn device(ordinal: u32) -> DeviceInfo {

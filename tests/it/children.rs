@@ -129,6 +129,15 @@ fn a_worker_is_confined_and_capabilities_say_so() {
     for worker in workers {
         assert!(filtered(&worker) && worker.contains("NoNewPrivs:\t1"), "{worker}");
     }
+    for device in server.get("/devices").json["devices"].as_array().unwrap() {
+        // A worker has read the clocks, or says why it cannot.
+        let (reading, why) = (&device["reading"], &device["no_reading"]);
+        match device["device"]["kind"].as_str() {
+            Some("emulator") => assert_eq!(*why, "an emulated device has no clocks", "{device}"),
+            _ => assert!(reading["sm_clock_mhz"].is_number() || why.is_string(), "{device}"),
+        }
+        assert!(reading.is_null() != why.is_null(), "{device}");
+    }
     let capabilities = server.get("/capabilities").json;
     for device in capabilities["devices"].as_array().unwrap() {
         let sandbox = device["worker_sandbox"].as_str().unwrap();

@@ -4,8 +4,9 @@ use maud::{Markup, html};
 use warpgauge_job_views::{Durations, ServiceStatistics, Unready};
 use warpgauge_model::DeviceKind;
 use warpgauge_report::readable::bytes;
-use warpgauge_report::{Capability, DeviceReport, ToolReport, Warning};
+use warpgauge_report::{Capability, DeviceReading, DeviceReport, ToolReport, Warning};
 
+use crate::clocks;
 use crate::document::{Content, Links};
 use crate::parts::{self, Section, Tone};
 use crate::text;
@@ -49,6 +50,10 @@ pub struct DeviceOverview {
     pub restarts: u64,
     /// How the workers are confined. Absent before the first worker starts.
     pub worker_sandbox: Option<String>,
+    /// The state of the GPU when a worker read it last.
+    pub reading: Option<DeviceReading>,
+    /// The reason why there is no reading.
+    pub no_reading: Option<String>,
     /// What the device can do, by name.
     pub capabilities: Vec<(String, Capability)>,
 }
@@ -173,6 +178,7 @@ fn section(one: &DeviceOverview, is_open: bool) -> Markup {
         ("CUDA of the driver", text::name(&device.cuda_version)),
         ("L2 cache", html! { (text::tight(&bytes(device.l2_bytes))) }),
     ];
+    facts.extend(clocks::facts(one.reading.as_ref(), one.no_reading.as_deref()));
     if let Some(sandbox) = &one.worker_sandbox {
         facts.push(("confinement", text::message(sandbox)));
     }
@@ -341,6 +347,8 @@ mod tests {
             jobs_done: 1_204,
             restarts: 2,
             worker_sandbox: Some(HOSTILE.to_owned()),
+            reading: (index == 0).then(clocks::tests::reading),
+            no_reading: (index != 0).then(|| "an emulated device has no clocks".to_owned()),
             capabilities: vec![
                 ("timelines".to_owned(), Capability::lacks("no_tool", "no `nsys`", HOSTILE)),
                 (HOSTILE.to_owned(), Capability::has("compute-sanitizer 2025.3")),
@@ -409,6 +417,8 @@ mod tests {
             "1\u{202f}204",
             "emulated",
             "Times of the emulation are never compared.",
+            "1\u{202f}605 of at most 1\u{202f}980\u{202f}MHz",
+            "not known: an emulated device has no clocks",
             "no nsys",
             "Remedy: install it",
             "the server runs as root",

@@ -22,12 +22,14 @@
 //! - `script`: the scripts that update pages
 //! - `job_filter`: the filter of the list
 //! - `devices`: the devices of a server, and what it can do
+//! - `clocks`: clocks, power and temperature of a device
 //! - `history`: results of cases over time
 
 #![forbid(unsafe_code)]
 
 mod built;
 mod chart;
+mod clocks;
 mod code;
 mod comparison;
 mod counters;

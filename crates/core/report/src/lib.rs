@@ -25,8 +25,8 @@ pub use compare::{CandidateReport, CompareResponse, CountComparison, VerdictBy};
 pub use compile::{CompileResponse, KernelParameter, KernelSignature};
 pub use launches::{LaunchReport, StepReport};
 pub use measurement::{
-    BatchReport, ClockReport, GpuReport, InputsShown, LoadReport, MeasurementReport, SealedReport,
-    StateReport,
+    BatchReport, ClockReport, DeviceReading, GpuReport, InputsShown, LoadReport, MeasurementReport,
+    ReadingOccasion, SealedReport, StateReport,
 };
 pub use placeholders::Pod;
 pub use profile_plan::ProfilePlan;

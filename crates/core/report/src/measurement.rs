@@ -205,3 +205,46 @@ pub struct GpuReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_processes: Option<u32>,
 }
+
+/// State of a GPU when a worker read it last.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceReading {
+    /// Time of the reading, seconds since the Unix epoch.
+    pub at: f64,
+    /// Occasion of the reading.
+    pub occasion: ReadingOccasion,
+    /// Clock of the multiprocessors, MHz.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sm_clock_mhz: Option<u32>,
+    /// Maximum clock of the multiprocessors, MHz.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_sm_clock_mhz: Option<u32>,
+    /// Clock of the memory, MHz.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_clock_mhz: Option<u32>,
+    /// Maximum clock of the memory, MHz.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_memory_clock_mhz: Option<u32>,
+    /// Power, W.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_w: Option<f64>,
+    /// Power limit, W.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_limit_w: Option<f64>,
+    /// Temperature, °C.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature_c: Option<u32>,
+    /// Reasons for clocks below the maximum. Absent if they could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttle_reasons: Option<Vec<ThrottleReason>>,
+}
+
+/// Occasion on which a worker reads the state of a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadingOccasion {
+    /// The timed launches of an evaluation had just ended.
+    Evaluation,
+    /// The worker started.
+    Start,
+}

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::RwLock;
 
@@ -17,8 +17,11 @@ use warpgauge_contract::{ContractLimits, EvaluateRequest};
 use warpgauge_executor::{Offer, OfferedDevice};
 use warpgauge_model::{DeviceInfo, Requirements};
 use warpgauge_nsight::Tools;
+use warpgauge_report::{DeviceReading, ReadingOccasion};
+use warpgauge_statistics::throttle_reasons;
+use warpgauge_worker::protocol::GpuReading;
 use warpgauge_worker::queue::LeaseNeeds;
-use warpgauge_worker::{Fleet, Lease};
+use warpgauge_worker::{Fleet, LastReading, Lease};
 
 /// The compilers, devices and tools of this machine, and the configuration.
 pub(crate) struct Host {
@@ -61,6 +64,7 @@ impl Host {
             jobs_done: status.jobs_done,
             restarts: status.restarts,
             worker_sandbox: status.confinement.map(|confinement| confinement.to_string()),
+            reading: status.reading.map(|last| device_reading(&last)),
         });
         Offer {
             devices: devices.collect(),
@@ -132,4 +136,25 @@ pub(crate) fn need_of(
     request: &EvaluateRequest,
 ) -> LeaseNeeds {
     LeaseNeeds { device: request.device_of_content(), ..need(job, device, &request.requires) }
+}
+
+/// Returns the state of a GPU in the form of the API.
+fn device_reading(last: &LastReading) -> DeviceReading {
+    let GpuReading { health, settings } = &last.reading;
+    let since = last.at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    DeviceReading {
+        at: since.as_secs_f64(),
+        occasion: match last.after_launches {
+            true => ReadingOccasion::Evaluation,
+            false => ReadingOccasion::Start,
+        },
+        sm_clock_mhz: health.sm_clock_mhz,
+        max_sm_clock_mhz: settings.max_sm_clock_mhz,
+        memory_clock_mhz: health.memory_clock_mhz,
+        max_memory_clock_mhz: settings.max_memory_clock_mhz,
+        power_w: health.power_w,
+        power_limit_w: settings.power_limit_w,
+        temperature_c: health.temperature_c,
+        throttle_reasons: health.throttle_reasons.map(throttle_reasons),
+    }
 }

@@ -11,7 +11,7 @@ use warpgauge_job_views::Unready;
 use warpgauge_model::{
     DeviceInfo, DeviceState, ExecutorCapabilities, ImageFormat, Requirements, Target,
 };
-use warpgauge_report::{CompileResponse, ProfilePlan, Tooling};
+use warpgauge_report::{CompileResponse, DeviceReading, ProfilePlan, Tooling};
 use warpgauge_turns::Owner;
 
 use super::error::ExecError;
@@ -149,6 +149,8 @@ pub struct OfferedDevice {
     /// Confinement of the device's workers by landlock and seccomp, or why they are not confined.
     /// Absent before the first worker has started.
     pub worker_sandbox: Option<String>,
+    /// State of the GPU when a worker read it last, or why it is not known.
+    pub reading: Result<DeviceReading, String>,
 }
 
 /// Request to compile code for inspection, without running it.

@@ -37,8 +37,8 @@ mod rendezvous;
 mod selftest;
 
 pub use fleet::{
-    CounterClaim, DeviceChoice, DeviceStatus, Fleet, FleetConfig, FleetError, HELD_DIR, Lease,
-    LeaseError, OneShot, OneShotEnd, RunEvent, SupportSource, chip_of,
+    CounterClaim, DeviceChoice, DeviceStatus, Fleet, FleetConfig, FleetError, HELD_DIR,
+    LastReading, Lease, LeaseError, OneShot, OneShotEnd, RunEvent, SupportSource, chip_of,
 };
 /// Source of the self-test's kernels, for the command that packs its images.
 pub use selftest::SOURCE as SELF_TEST_SOURCE;

@@ -20,7 +20,7 @@ use warpgauge_config::Config;
 use warpgauge_executor::Executor;
 use warpgauge_job_views::{JobCounts, ServiceStatistics, Unready};
 use warpgauge_model::DeviceState;
-use warpgauge_report::{DeviceReport, Tooling};
+use warpgauge_report::{DeviceReading, DeviceReport, Tooling};
 use warpgauge_store::{STATES, Store};
 use warpgauge_telemetry::telemetry;
 
@@ -89,6 +89,13 @@ pub struct DeviceView {
     /// confined. Absent before the first worker starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_sandbox: Option<String>,
+    /// Clocks, power and temperature of the GPU when a worker read them last: after the last evaluation or, before
+    /// the first one, at the worker's start. Absent if they are not known; `no_reading` gives the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading: Option<DeviceReading>,
+    /// Reason why the state of the device is not known. Present unless `reading` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_reading: Option<String>,
 }
 
 /// Describes an executor's machine and this process.
@@ -135,6 +142,8 @@ impl MachineService for Machine {
         }
         let offer = self.executor.offer();
         let devices = offer.devices.into_iter().map(|device| DeviceView {
+            no_reading: device.reading.as_ref().err().cloned(),
+            reading: device.reading.ok(),
             device: (&device.info).into(),
             state: match device.state {
                 DeviceState::Ready if device.busy => "busy".to_owned(),

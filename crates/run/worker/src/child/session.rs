@@ -88,7 +88,8 @@ fn serve(
     executor.counters = args.counters.then(|| Counters::new(args.cupti.clone(), args.device));
     let device = Box::new(executor.device().clone());
     let confinement = Box::new(confinement);
-    send(link, &FromWorker::Ready { protocol: PROTOCOL_VERSION, device, confinement })?;
+    let reading = Box::new(executor.reading());
+    send(link, &FromWorker::Ready { protocol: PROTOCOL_VERSION, device, confinement, reading })?;
     loop {
         match next(&mut executor, link) {
             Some(ToWorker::Support(image)) => {

@@ -9,7 +9,7 @@ use super::process::Worker;
 use super::sealed::Court;
 use super::slot::Work;
 use super::{Fleet, Grant, RunEvent};
-use crate::protocol::{Blame, RunFailure, RunOutcome, TaskPlan, WorkerJob};
+use crate::protocol::{Blame, RunFailure, RunOutcome, TaskOutcome, TaskPlan, WorkerJob};
 use warpgauge_model::{DeviceInfo, FailureCode};
 use warpgauge_telemetry::telemetry;
 use warpgauge_turns::Owner;
@@ -95,6 +95,9 @@ impl Lease {
                 blame: Blame::Environment,
             }),
         };
+        if let Ok(RunOutcome { told: TaskOutcome::Evaluated(run), .. }) = &outcome {
+            self.fleet.lock().slots[self.slot].evaluated(run);
+        }
         if fresh && worker.is_usable() {
             self.lose();
         }

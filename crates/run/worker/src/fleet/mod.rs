@@ -49,7 +49,8 @@ use sealed::Sealing;
 use slot::{Slot, Work};
 use spawner::Spawner;
 pub use types::{
-    DeviceChoice, DeviceStatus, FleetConfig, FleetError, LeaseError, RunEvent, SupportSource,
+    DeviceChoice, DeviceStatus, FleetConfig, FleetError, LastReading, LeaseError, RunEvent,
+    SupportSource,
 };
 
 /// Maximum number of jobs that run beside another owner's job on the emulated device. By default,

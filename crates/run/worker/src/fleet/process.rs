@@ -14,7 +14,9 @@ use super::system::Process;
 use super::{RunEvent, SupportSource};
 use crate::frame::{self, FrameError};
 use crate::handed;
-use crate::protocol::{Blame, FromWorker, PROTOCOL_VERSION, RunFailure, ToWorker, WorkerJob};
+use crate::protocol::{
+    Blame, FromWorker, GpuReading, PROTOCOL_VERSION, RunFailure, ToWorker, WorkerJob,
+};
 use warpgauge_model::{DeviceInfo, FailureCode};
 use warpgauge_sandbox::device_worker::Confinement;
 
@@ -55,6 +57,7 @@ pub(super) struct Worker {
     stream: UnixStream,
     device: DeviceInfo,
     confinement: Confinement,
+    reading: Result<GpuReading, String>,
     start_timeout: Duration,
     activity: Activity,
     jobs: u64,
@@ -66,11 +69,12 @@ impl Worker {
         let deadline = Instant::now() + plan.start_timeout;
         let (mut process, mut stream) = Process::spawn(plan).await?;
         match timeout_at(deadline, greet(&mut stream, plan)).await {
-            Ok(Ok((device, confinement))) => Ok(Self {
+            Ok(Ok(Greeting { device, confinement, reading })) => Ok(Self {
                 process,
                 stream,
                 device,
                 confinement,
+                reading,
                 start_timeout: plan.start_timeout,
                 activity: Activity::Idle,
                 jobs: 0,
@@ -90,6 +94,11 @@ impl Worker {
     /// Returns the worker's confinement: what it may access.
     pub(super) fn confinement(&self) -> &Confinement {
         &self.confinement
+    }
+
+    /// Returns the state of the GPU when the worker started, or why it could not be read.
+    pub(super) fn reading(&self) -> &Result<GpuReading, String> {
+        &self.reading
     }
 
     /// Returns the number of jobs that the worker has been given.
@@ -330,17 +339,21 @@ fn out_of_turn(message: &FromWorker) -> RunFailure {
     }
 }
 
+/// Facts that a worker reports when it has started.
+pub(super) struct Greeting {
+    device: DeviceInfo,
+    confinement: Confinement,
+    reading: Result<GpuReading, String>,
+}
+
 /// Exchanges greetings with a worker that was just started. After that it can take jobs.
-pub(super) async fn greet(
-    stream: &mut UnixStream,
-    plan: &StartPlan,
-) -> Result<(DeviceInfo, Confinement), String> {
+pub(super) async fn greet(stream: &mut UnixStream, plan: &StartPlan) -> Result<Greeting, String> {
     let text = |error: FrameError| error.to_string();
     let hello = ToWorker::Hello { protocol: PROTOCOL_VERSION };
     frame::send(stream, &hello).await.map_err(text)?;
-    let (device, confinement) = match frame::receive(stream).await.map_err(text)? {
-        FromWorker::Ready { protocol: PROTOCOL_VERSION, device, confinement } => {
-            (*device, *confinement)
+    let greeting = match frame::receive(stream).await.map_err(text)? {
+        FromWorker::Ready { protocol: PROTOCOL_VERSION, device, confinement, reading } => {
+            Greeting { device: *device, confinement: *confinement, reading: *reading }
         }
         FromWorker::Ready { protocol, .. } => {
             return Err(format!("it uses protocol {protocol}, not {PROTOCOL_VERSION}"));
@@ -348,12 +361,12 @@ pub(super) async fn greet(
         FromWorker::Unable { reason } => return Err(reason),
         other => return Err(format!("it sent {other:?} instead of a greeting")),
     };
-    let image = (plan.support)(device.target)
+    let image = (plan.support)(greeting.device.target)
         .await
         .map_err(|reason| format!("cannot compile the worker's built-in kernels: {reason}"))?;
     frame::send(stream, &ToWorker::Support(image)).await.map_err(text)?;
     match frame::receive(stream).await.map_err(text)? {
-        FromWorker::Idle => Ok((device, confinement)),
+        FromWorker::Idle => Ok(greeting),
         FromWorker::Unable { reason } => Err(reason),
         other => Err(format!("it sent {other:?} instead of a message that it is ready")),
     }

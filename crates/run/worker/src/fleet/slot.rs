@@ -9,7 +9,8 @@ use tokio::time::timeout;
 
 use super::process::{StartPlan, Worker};
 use super::restart::RestartPolicy;
-use super::{DeviceStatus, Fleet};
+use super::{DeviceStatus, Fleet, LastReading};
+use crate::protocol::{EvaluatedRun, GpuReading};
 use warpgauge_model::{DeviceInfo, DeviceState};
 use warpgauge_sandbox::device_worker::Confinement;
 
@@ -43,6 +44,7 @@ pub(super) struct Slot {
     started: u64,
     jobs: u64,
     confinement: Option<Confinement>,
+    reading: Result<LastReading, String>,
     /// Current use of the device.
     pub work: watch::Sender<Work>,
     /// Changes whenever a worker may have to be started.
@@ -63,6 +65,7 @@ impl Slot {
             started: 0,
             jobs: 0,
             confinement: None,
+            reading: Err("no worker has started yet".to_owned()),
             work: watch::Sender::new(Work::None),
             changed: watch::Sender::new(()),
             arrivals: watch::Sender::new(()),
@@ -83,6 +86,7 @@ impl Slot {
             jobs_done: self.jobs,
             restarts: self.started.saturating_sub(self.wanted as u64),
             confinement: self.confinement.clone(),
+            reading: self.reading.clone(),
         }
     }
 
@@ -153,6 +157,17 @@ impl Slot {
         self.staff += 1;
         self.started += 1;
         self.confinement = Some(worker.confinement().clone());
+        // The state under load says more than that of an idle device.
+        if !self.reading.as_ref().is_ok_and(|last| last.after_launches) {
+            self.reading = worker.reading().clone().map(|reading| LastReading::now(reading, false));
+        }
+    }
+
+    /// Keeps the state of the GPU after timed launches, if the worker read it.
+    pub(super) fn evaluated(&mut self, run: &EvaluatedRun) {
+        if let Some(([_, health], settings)) = run.health.zip(run.settings.clone()) {
+            self.reading = Ok(LastReading::now(GpuReading { health, settings }, true));
+        }
     }
 
     /// Ends all workers that wait for a job.

@@ -4,10 +4,11 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use thiserror::Error;
 
+use crate::protocol::GpuReading;
 use crate::queue::LeaseNeeds;
 use warpgauge_model::{DeviceInfo, DeviceState, Image, PartialStatistics, Target};
 use warpgauge_sandbox::device_worker::Confinement;
@@ -151,6 +152,21 @@ pub enum RunEvent {
     Executed,
 }
 
+/// State of a GPU when a worker read it last.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LastReading {
+    pub at: SystemTime,
+    /// Whether the worker read it after timed launches, and not at its own start.
+    pub after_launches: bool,
+    pub reading: GpuReading,
+}
+
+impl LastReading {
+    pub(super) fn now(reading: GpuReading, after_launches: bool) -> Self {
+        Self { at: SystemTime::now(), after_launches, reading }
+    }
+}
+
 /// Status of a device and its workers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceStatus {
@@ -167,4 +183,7 @@ pub struct DeviceStatus {
     pub restarts: u64,
     /// Confinement of the device's workers; `None` before the first worker has started.
     pub confinement: Option<Confinement>,
+    /// State of the GPU after the last evaluation or, before the first one, at the start of a
+    /// worker. An error is the reason why it is not known.
+    pub reading: Result<LastReading, String>,
 }

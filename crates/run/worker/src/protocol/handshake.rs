@@ -4,11 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::job::WorkerJob;
 use super::outcome::RunOutcome;
+use warpgauge_device::{GpuHealth, GpuSettings};
 use warpgauge_model::{DeviceInfo, Image, PartialStatistics};
 use warpgauge_sandbox::device_worker::Confinement;
 
 /// Version of this protocol. Server and worker must have the same version.
-pub const PROTOCOL_VERSION: u32 = 17;
+pub const PROTOCOL_VERSION: u32 = 18;
 
 /// Maximum size of a frame, bytes. The largest frames contain machine code.
 pub const MAX_FRAME_BYTES: usize = 64 << 20;
@@ -34,6 +35,13 @@ pub enum ToWorker {
     Exit,
 }
 
+/// State and settings of a GPU at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct GpuReading {
+    pub health: GpuHealth,
+    pub settings: GpuSettings,
+}
+
 /// A frame from a worker to the server.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum FromWorker {
@@ -45,6 +53,8 @@ pub enum FromWorker {
         device: Box<DeviceInfo>,
         /// The worker's confinement: what it may access.
         confinement: Box<Confinement>,
+        /// State and settings of the GPU, or why they cannot be read.
+        reading: Box<Result<GpuReading, String>>,
     },
     /// Answer to `Support` and `Release`: the worker waits for jobs.
     Idle,

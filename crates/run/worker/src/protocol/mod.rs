@@ -12,7 +12,7 @@ mod served;
 mod steps;
 mod task;
 
-pub use handshake::{FromWorker, MAX_FRAME_BYTES, PROTOCOL_VERSION, ToWorker};
+pub use handshake::{FromWorker, GpuReading, MAX_FRAME_BYTES, PROTOCOL_VERSION, ToWorker};
 pub use job::{
     Argument, BufferContent, BufferSpec, KernelLaunch, KernelProgram, Launches, WorkerJob,
 };

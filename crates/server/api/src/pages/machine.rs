@@ -72,6 +72,8 @@ fn device(view: DeviceView, can: DeviceCapabilities) -> DeviceOverview {
         jobs_done: view.jobs_done,
         restarts: view.restarts,
         worker_sandbox: view.worker_sandbox,
+        reading: view.reading,
+        no_reading: view.no_reading,
         capabilities: own.chain(sources).collect(),
     }
 }

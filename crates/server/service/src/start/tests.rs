@@ -72,6 +72,7 @@ impl Executor for Scripted {
             jobs_done: 0,
             restarts: 0,
             worker_sandbox: None,
+            reading: Err("scripted".to_owned()),
         });
         Offer {
             devices: devices.collect(),

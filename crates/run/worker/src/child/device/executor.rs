@@ -12,7 +12,7 @@ use crate::child::io::stdout::Printed;
 use crate::child::memory::residue::Residue;
 use crate::child::memory::tools::Tools;
 use crate::child::secret::Secret;
-use crate::protocol::Blame;
+use crate::protocol::{Blame, GpuReading};
 use warpgauge_device::libraries::Libraries;
 use warpgauge_device::loader::LoadedDriver;
 use warpgauge_device::support::{InitParams, NearTolerance, Support};
@@ -208,6 +208,12 @@ impl Executor {
     /// Returns host memory for one reading of the clocks, or `None` if they cannot be read.
     pub(crate) fn stamp_staging(&self) -> Option<Staging> {
         self.timing.as_ref().map(|aids| self.pinned.take(aids.stamps.bytes()))
+    }
+
+    /// Returns the GPU's current state and its settings, or why they cannot be read.
+    pub(crate) fn reading(&self) -> Result<GpuReading, String> {
+        let health = self.monitor.as_ref().map_err(String::clone)?.health();
+        Ok(GpuReading { health, settings: self.settings.clone().unwrap_or_default() })
     }
 
     /// Returns NVML's bit mask of the current reasons for reduced clocks, if the driver reports it.
