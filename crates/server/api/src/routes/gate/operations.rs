@@ -178,7 +178,7 @@ impl Gate {
     /// Returns the results of a case over time, from evaluations and runs of the gate. There is one
     /// series for each device, driver, method and metric, with the points at which its level
     /// changed. E-divisive means (Matteson and James 2014) finds changes of times; for counts,
-    /// every difference is a change. No verdict depends on a series.
+    /// every difference is a change. No verdict depends on a series. Browsers receive a page.
     #[oai(path = "/history", method = "get", operation_id = "history", tag = "Tag::Gate")]
     async fn history(
         &self,

@@ -115,7 +115,7 @@ impl Jobs {
 
     /// Get a job
     ///
-    /// Returns the state of a job and, once it has ended, its report.
+    /// Returns the state of a job and, once it has ended, its report. Browsers receive a page.
     #[oai(path = "/jobs/:job_id", method = "get", operation_id = "get_job", tag = "Tag::Jobs")]
     async fn job(
         &self,
@@ -197,7 +197,7 @@ impl Jobs {
     /// Returns the source of a kernel, and the compiled instructions with the source line of each.
     /// CUDA C++ is compiled again with line information. SASS needs `nvdisasm` on the server. For
     /// each missing listing, the answer gives the reason. On the emulated device each line and each
-    /// PTX instruction has counters of one launch. A browser receives a page.
+    /// PTX instruction has counters of one launch. Browsers receive a page.
     #[oai(
         path = "/jobs/:job_id/code",
         method = "get",

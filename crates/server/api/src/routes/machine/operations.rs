@@ -99,7 +99,7 @@ impl Machine {
     /// List devices
     ///
     /// Returns every device on which evaluations can run, including emulated ones, with the state
-    /// of its worker.
+    /// of its worker. Browsers receive a page.
     #[oai(path = "/devices", method = "get", operation_id = "devices", tag = "Tag::Machine")]
     async fn devices(
         &self,
