@@ -155,7 +155,7 @@ fn what_makes_times_doubtful_is_said() {
         "            no timed launch was verified\n",
         "  floor     this is the time of the launch itself (an empty kernel takes 2.700 µs)",
         "4 samples do not count: clock_drop",
-        "the GPU: at its power limit, used by other processes too",
+        "            the GPU ran at its power limit\n            other processes used the GPU, too\n",
         "            mind\n",
     ] {
         assert!(text.contains(words), "{words:?} in\n{text}");

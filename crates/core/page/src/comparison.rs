@@ -162,19 +162,20 @@ fn details(
     };
     html! {
         @if let Some(comparison) = &candidate.comparison {
+            @let names = [reference, &candidate.name];
             (Section::new(format!("blocks-{number}"), "Side by side").open(single).note(html! {
                 (of) " " (text::counted(comparison.blocks_used as usize, "block")) " count"
                 @if comparison.blocks_dropped > 0 { ", " (comparison.blocks_dropped) " do not" }
-            }).with(blocks(comparison)))
+            }).with(blocks(comparison, names)))
         }
-        @if !candidate.counts.is_empty() { (counts(number, candidate, &of)) }
+        @if !candidate.counts.is_empty() { (counts(number, candidate, reference, &of)) }
         (differences::built_side_by_side(
             &format!("build-{number}"),
             [&report.reference, &candidate.evaluation],
             [reference, &candidate.name],
             &of,
         ))
-        @if let Some(diff) = &candidate.code_diff { (code(number, diff, &of)) }
+        @if let Some(diff) = &candidate.code_diff { (code(number, diff, [reference, &candidate.name], &of)) }
         @if let Some(why) = &candidate.no_code_diff {
             (Section::new(format!("code-{number}"), "Code").note(html! { (of) " not compared" })
                 .with(html! { p { (text::message(why)) } }))
@@ -182,13 +183,16 @@ fn details(
     }
 }
 
-fn blocks(comparison: &PairedComparison) -> Markup {
+fn blocks(comparison: &PairedComparison, [reference, candidate]: [&str; 2]) -> Markup {
     let mut rows = Vec::new();
     for (name, estimate) in [("time", comparison.time), ("cycles", comparison.cycles)] {
         if let Some(one) = estimate {
             let (low, high) = (one.ci_low, one.ci_high);
-            let ratio = format!("{:.4} ({low:.4} to {high:.4}) of the reference's", one.ratio);
-            rows.push((name, html! { span.num { (ratio) } }));
+            let ratio = format!("{:.4} ({low:.4} to {high:.4})", one.ratio);
+            rows.push((
+                name,
+                html! { span.num { (ratio) } " relative to " (text::code(reference)) },
+            ));
         }
     }
     rows.push(("confidence level", html! { (text::percent(comparison.confidence)) }));
@@ -208,7 +212,8 @@ fn blocks(comparison: &PairedComparison) -> Markup {
     html! {
         @if let Some(svg) = chart::ratios(comparison) {
             (parts::figure(svg, html! {
-                "Time of the candidate divided by the time of the reference, by block; below the line the candidate is faster. "
+                "Time of " (text::code(candidate)) " divided by the time of " (text::code(reference))
+                ", by block; below the line " (text::code(candidate)) " is faster. "
                 "The grey band is the margin, the coloured band the confidence interval."
             }))
         }
@@ -219,9 +224,9 @@ fn blocks(comparison: &PairedComparison) -> Markup {
     }
 }
 
-fn counts(number: usize, candidate: &CandidateReport, of: &Markup) -> Markup {
-    let head =
-        [("count of one launch", false), ("reference", true), ("candidate", true), ("ratio", true)];
+fn counts(number: usize, candidate: &CandidateReport, reference: &str, of: &Markup) -> Markup {
+    let [first, second] = [reference, &candidate.name].map(text::label);
+    let head = [("count of one launch", false), (&*first, true), (&*second, true), ("ratio", true)];
     let rows = candidate.counts.iter().take(MAX_ROWS).map(|one| {
         html! { tr {
             td.wide { (text::code(&one.count)) }
@@ -238,7 +243,7 @@ fn counts(number: usize, candidate: &CandidateReport, of: &Markup) -> Markup {
         })
 }
 
-fn code(number: usize, diff: &CodeDiff, of: &Markup) -> Markup {
+fn code(number: usize, diff: &CodeDiff, names: [&str; 2], of: &Markup) -> Markup {
     let language = match diff.language {
         CodeLanguage::Sass => "SASS",
         CodeLanguage::Ptx => "PTX",
@@ -251,12 +256,17 @@ fn code(number: usize, diff: &CodeDiff, of: &Markup) -> Markup {
             " instructions"
         }
     };
-    let head = [("opcode", false), ("reference", true), ("candidate", true)];
+    let [first, second] = names.map(text::label);
+    let head = [("opcode", false), (&*first, true), (&*second, true), ("difference", true)];
     let rows = diff.opcodes.iter().take(MAX_ROWS).map(|one| {
         html! { tr {
             td { (text::code(&one.opcode)) }
             td.num { (text::grouped(one.reference)) }
             td.num { (text::grouped(one.candidate)) }
+            td.num {
+                @if one.candidate > one.reference { "+" } @else { "−" }
+                (text::grouped(one.candidate.abs_diff(one.reference)))
+            }
         } }
     });
     Section::new(format!("code-{number}"), "Code difference").note(note).with(html! {
@@ -291,7 +301,7 @@ fn whole(scope: Scope<'_>, name: &str, report: &EvaluateResponse, links: &Links)
         (verdict.words().to_lowercase())
         @if let Some(stats) = &report.kernel_exec_result.runtime_stats { ", " (text::time(stats.median)) " median" }
     };
-    let heading = format!("Evaluation of {}", text::shown(name, 80));
+    let heading = format!("Evaluation of {}", text::label(name));
     scope
         .section("whole", &heading)
         .note(note)

@@ -84,7 +84,7 @@ fn section(id: &str, title: &str, names: [&str; 2], facts: &[Fact], about: &Mark
     let known = facts.iter().filter(|fact| fact.values.iter().any(Option::is_some));
     let known = known.collect::<Vec<_>>();
     let differ = known.iter().filter(|fact| fact.differs()).count();
-    let [first, second] = names.map(|name| text::shown(name, text::NAME));
+    let [first, second] = names.map(text::label);
     let head = [("", false), ("fact", false), (&*first, false), (&*second, false)];
     let rows = known.iter().map(|fact| {
         let class = if fact.differs() { "chosen" } else { "same" };

@@ -108,7 +108,7 @@ fn evaluation_page(report: &Value) -> String {
 }
 
 /// Returns the example report with this number of samples, and with metrics.
-fn measured(samples: usize) -> Value {
+pub(crate) fn measured(samples: usize) -> Value {
     let mut report = example("report");
     let times = (0..samples).map(|n| 0.0071 + 0.0003 * (n % 17) as f64 / 17.0);
     report["measurement"]["samples_ms"] = times.collect();
@@ -371,7 +371,7 @@ fn a_comparison_shows_its_blocks_and_the_difference_of_the_code() {
         "code_diff": {"language": "sass", "identical": false, "reference_instructions": 12,
             "candidate_instructions": 9, "added": 1, "removed": 4,
             "unified": "--- reference\n+++ candidate\n-FADD R1\n+FFMA <R2>\n EXIT\n", "truncated": false,
-            "opcodes": [{"opcode": "FADD", "reference": 4, "candidate": 0}]},
+            "opcodes": [{"opcode": "FADD", "reference": 4, "candidate": 0}, {"opcode": "MOV", "reference": 1, "candidate": 3}]},
         "counts": [{"count": "warp_instructions", "reference": 12, "candidate": 9, "ratio": 0.75}],
     });
     let wrong = {
@@ -387,9 +387,24 @@ fn a_comparison_shows_its_blocks_and_the_difference_of_the_code() {
     let response: CompareResponse = serde_json::from_value(whole).unwrap();
     let html = file(PageOf::Comparison(&response, "a.cu"));
     let page = Parsed::of(&html).text;
-    for text in ["Side by side", "+FFMA <R2>", "FADD", "WRONG", "Evaluation of b.cu", "0.7500"] {
+    for text in [
+        "Side by side",
+        "+FFMA <R2>",
+        "FADD",
+        "WRONG",
+        "Evaluation of b.cu",
+        "0.7500",
+        "FADD40−4",
+        "MOV13+2",
+    ] {
         assert!(page.contains(text), "{text} is missing in {page}");
     }
+    // The tables call the kernels as the title does.
+    for name in ["reference", "candidate"] {
+        let head = format!("scope=\"col\">{name}</th>");
+        assert!(!html.contains(&head), "{head}");
+    }
+    assert!(html.matches(">a.cu</th>").count() >= 3, "{html}");
     assert!(html.contains("class=\"line add\"") && html.contains("class=\"line cut\""));
 }
 

@@ -24,10 +24,15 @@ pub(crate) fn shown(text: &str, most: usize) -> String {
     shown
 }
 
+/// Shortens a name from a kernel or a user to one line of plain text.
+pub(crate) fn label(text: &str) -> String {
+    shown(&text.replace('\n', " "), NAME)
+}
+
 /// Shows a name from a kernel or a user. Its writing direction does not affect the surrounding
 /// text.
 pub(crate) fn name(text: &str) -> Markup {
-    html! { bdi { (shown(&text.replace('\n', " "), NAME)) } }
+    html! { bdi { (label(text)) } }
 }
 
 /// Shows a name in a monospaced font.

@@ -1,5 +1,6 @@
 //! Comparison of the instructions of two kernels. The main type is [`CodeDiff`].
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -37,7 +38,8 @@ pub struct CodeDiff {
     pub unified: String,
     /// Whether the diff is truncated, because the kernels or their differences are long.
     pub truncated: bool,
-    /// Opcodes with different numbers of uses, the largest differences first.
+    /// Opcodes with different numbers of uses, the largest differences first. Of equal differences, those with more
+    /// uses are first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opcodes: Vec<OpcodeCount>,
 }
@@ -122,7 +124,10 @@ fn opcodes(reference: &Instructions, candidate: &Instructions) -> (Vec<OpcodeCou
             candidate,
         })
         .collect();
-    different.sort_by_key(|count| std::cmp::Reverse(count.reference.abs_diff(count.candidate)));
+    different.sort_by_key(|count| {
+        let difference = count.reference.abs_diff(count.candidate);
+        Reverse((difference, count.reference.max(count.candidate)))
+    });
     let cut = different.len() > MAX_OPCODES;
     (different, cut)
 }

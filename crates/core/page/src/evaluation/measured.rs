@@ -30,7 +30,12 @@ pub(super) fn doubts(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     }
 }
 
-/// Shows the samples as a distribution and in order of time.
+/// The range of the samples, relative to their median, up to which nothing in their distribution
+/// needs attention.
+const TINY_SPREAD: f64 = 0.01;
+
+/// Shows the samples as a distribution and in order of time. The section is folded if their spread
+/// is tiny and none was rejected.
 pub(super) fn samples(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
     let Some(stats) = &report.kernel_exec_result.runtime_stats else { return html! {} };
     let measurement = report.measurement.as_ref();
@@ -47,7 +52,9 @@ pub(super) fn samples(scope: Scope<'_>, report: &EvaluateResponse) -> Markup {
         @if rejects > 0 { " and " (rejects) " rejected" }
         "; " (text::time(stats.min)) " to " (text::time(stats.max))
     };
-    scope.section("samples", "Samples").note(note).open(distribution.is_some()).with(html! {
+    let is_steady = rejects == 0 && stats.max - stats.min <= TINY_SPREAD * stats.median;
+    let is_open = distribution.is_some() && !is_steady;
+    scope.section("samples", "Samples").note(note).open(is_open).with(html! {
         @if let Some(svg) = distribution {
             (parts::figure(svg, html! {
                 "Launch times; the dashed line is the median, the band its 95" "\u{202f}" "% confidence interval."
@@ -197,4 +204,30 @@ fn state(measurement: &MeasurementReport) -> Vec<(&'static str, Markup)> {
         rows.push(("clock throttling", html! { (reasons) }));
     }
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn steady_samples_are_folded() {
+        let is_open = |max: f64, rejected: u32| {
+            let mut report = crate::tests::measured(40);
+            let stats = &mut report["kernel_exec_result"]["runtime_stats"];
+            (stats["min"], stats["median"], stats["max"]) =
+                (json!(0.0071), json!(0.0071), json!(max));
+            report["measurement"]["rejected"] = match rejected {
+                0 => json!([]),
+                count => json!([{"reason": "clock_drop", "count": count}]),
+            };
+            let html = samples(Scope(""), &serde_json::from_value(report).unwrap()).into_string();
+            assert!(html.contains("id=\"samples\""), "{html}");
+            html.contains("id=\"samples\" open")
+        };
+        assert!(!is_open(0.00715, 0));
+        assert!(is_open(0.00715, 1), "a sample was rejected");
+        assert!(is_open(0.0074, 0), "they are spread");
+    }
 }

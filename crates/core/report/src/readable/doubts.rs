@@ -41,20 +41,18 @@ pub fn doubts(report: &MeasurementReport, is_checked: bool) -> Vec<String> {
         notes.push(format!("{} samples do not count: {}", count.count, word(&count.reason)));
     }
     let flags = report.gpu.as_ref().map_or(&[][..], |gpu| &gpu.flags);
-    if !flags.is_empty() {
-        notes.push(format!("the GPU: {}", flags.iter().map(flag).collect::<Vec<_>>().join(", ")));
-    }
+    notes.extend(flags.iter().map(|one| flag(one).to_owned()));
     notes.extend(report.notes.iter().cloned());
     notes
 }
 
 fn flag(flag: &HealthFlag) -> &'static str {
     match flag {
-        HealthFlag::ThermalThrottle => "throttled because of heat",
-        HealthFlag::HwSlowdown => "throttled by its hardware",
-        HealthFlag::PowerCap => "at its power limit",
-        HealthFlag::LowClock => "clock below three quarters of its peak",
-        HealthFlag::Contention => "used by other processes too",
-        HealthFlag::ClockUnknown => "clock unknown",
+        HealthFlag::ThermalThrottle => "the GPU slowed down because of heat",
+        HealthFlag::HwSlowdown => "the hardware of the GPU slowed it down",
+        HealthFlag::PowerCap => "the GPU ran at its power limit",
+        HealthFlag::LowClock => "the clock of the GPU was below three quarters of its peak",
+        HealthFlag::Contention => "other processes used the GPU, too",
+        HealthFlag::ClockUnknown => "the clock of the GPU could not be read",
     }
 }
