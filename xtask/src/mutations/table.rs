@@ -107,8 +107,8 @@ pub const MUTATIONS: &[Mutation] = &[
         name: "lasting",
         what: "launches that keep their variables run in sequence, and the last are verified",
         file: "crates/run/worker/src/child/tasks/evaluation.rs",
-        text: "!is_proven(plan) || !program.keeps_state()",
-        replacement: "{ let _ = is_proven(plan) && program.keeps_state(); true }",
+        text: "let lasts = is_proven(plan) && program.keeps_state();",
+        replacement: "let lasts = { let _ = is_proven(plan) && program.keeps_state(); false };",
         noticed: By(&["counter_goes_wrong_at_launch_60", "counter_goes_wrong_at_launch_150"]),
     },
     Mutation {

@@ -219,6 +219,16 @@ impl Reason {
         Self { code: ReasonCode::GuardBandWritten, message }
     }
 
+    /// Returns the reason for a change of what a launch left, between the end of that launch and its
+    /// verification.
+    pub fn results_changed() -> Self {
+        let message = "the results of a timed launch were changed after it had ended, in memory \
+                       outside the buffers; check the kernel's index computations, or run it with \
+                       `sanitize: true` on the emulator to find the line"
+            .to_owned();
+        Self { code: ReasonCode::GuardBandWritten, message }
+    }
+
     /// Returns the reason for a time below the speed-of-light bound of the contract's work.
     pub fn faster_than_light(measured_s: f64, floor_s: f64, bound_by: &str) -> Self {
         let message = format!(

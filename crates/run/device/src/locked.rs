@@ -46,16 +46,38 @@ fn groups(bytes: u64) -> u64 {
     bytes.div_ceil(GROUP_BYTES).max(1)
 }
 
-/// Encrypts, decrypts and hashes device memory.
-pub struct Locks<'a> {
-    support: &'a Support,
-    context: &'a Context,
-    stream: &'a Stream,
+/// Working memory of [`Locks`], which a process may keep from use to use.
+pub struct LockMemory {
+    /// Page that host and device share.
     page: PinnedBuffer,
     keys: DeviceBuffer,
     work: DeviceBuffer,
     /// Number of the most recent kernel call that signals the host.
     number: u32,
+}
+
+impl LockMemory {
+    /// Allocates the memory. It is sufficient for one key and for hashes of `hashed` bytes; more is
+    /// allocated when it is needed.
+    ///
+    /// # Errors
+    /// Returns the driver's error.
+    pub fn new(context: &Context, hashed: u64, stream: &Stream) -> Result<Self, DeviceError> {
+        Ok(Self {
+            page: PinnedBuffer::new(context, gate_page::BYTES)?,
+            keys: DeviceBuffer::new(context, 32, "the worker's own use")?,
+            work: zeroed(context, work_bytes(std::iter::once(hashed)), stream)?,
+            number: 0,
+        })
+    }
+}
+
+/// Encrypts, decrypts and hashes device memory.
+pub struct Locks<'a> {
+    support: &'a Support,
+    context: &'a Context,
+    stream: &'a Stream,
+    memory: LockMemory,
 }
 
 impl<'a> Locks<'a> {
@@ -68,15 +90,30 @@ impl<'a> Locks<'a> {
         support: &'a Support,
         stream: &'a Stream,
     ) -> Result<Self, DeviceError> {
-        Ok(Self {
-            support,
-            context,
-            stream,
-            page: PinnedBuffer::new(context, gate_page::BYTES)?,
-            keys: DeviceBuffer::new(context, 32, "the worker's own use")?,
-            work: zeroed(context, work_bytes(std::iter::once(1)), stream)?,
-            number: 0,
-        })
+        Ok(Self::with(LockMemory::new(context, 1, stream)?, context, support, stream))
+    }
+
+    /// Uses memory that was allocated before.
+    pub fn with(
+        memory: LockMemory,
+        context: &'a Context,
+        support: &'a Support,
+        stream: &'a Stream,
+    ) -> Self {
+        Self { support, context, stream, memory }
+    }
+
+    /// Returns the memory for the next use.
+    pub fn into_memory(self) -> LockMemory {
+        self.memory
+    }
+
+    /// Queues the removal of the keys from the device's memory.
+    ///
+    /// # Errors
+    /// Returns the driver's error.
+    pub fn forget_keys(&self) -> Result<(), DeviceError> {
+        self.memory.keys.fill(0, self.stream)
     }
 
     /// Sets the keys for [`Self::turn`] and replaces earlier keys.
@@ -84,11 +121,11 @@ impl<'a> Locks<'a> {
     /// # Errors
     /// Returns the driver's error.
     pub fn take_keys(&mut self, keys: &[Digest]) -> Result<(), DeviceError> {
-        if self.keys.len() < 32 * keys.len() {
+        if self.memory.keys.len() < 32 * keys.len() {
             let bytes = 32 * keys.len() as u64;
-            self.keys = DeviceBuffer::new(self.context, bytes, "the worker's own use")?;
+            self.memory.keys = DeviceBuffer::new(self.context, bytes, "the worker's own use")?;
         }
-        self.keys.copy_from_host(0, keys.as_flattened(), self.stream)
+        self.memory.keys.copy_from_host(0, keys.as_flattened(), self.stream)
     }
 
     /// Queues the encryption or decryption of a range of memory with one of the keys. The result is
@@ -98,7 +135,7 @@ impl<'a> Locks<'a> {
     /// # Errors
     /// Returns the driver's error.
     pub fn turn(&self, to: u64, window: ByteRange, key: usize) -> Result<(), DeviceError> {
-        self.lock(to, window, self.keys.address() + 32 * key as u64)
+        self.lock(to, window, self.memory.keys.address() + 32 * key as u64)
     }
 
     /// Returns the BLAKE3 hash of each range. There may be at most [`MOST_RANGES`].
@@ -108,8 +145,8 @@ impl<'a> Locks<'a> {
     pub fn digests(&mut self, ranges: &[ByteRange]) -> Result<Vec<Digest>, DeviceError> {
         let number = self.next();
         self.commit(ranges, number)?;
-        self.page.wait_for_word(gate_page::DONE / 4, number, self.stream)?;
-        let all = &self.page.bytes()[gate_page::DIGESTS..];
+        self.memory.page.wait_for_word(gate_page::DONE / 4, number, self.stream)?;
+        let all = &self.memory.page.bytes()[gate_page::DIGESTS..];
         let digests = all.chunks_exact(32).take(ranges.len());
         Ok(digests.filter_map(|digest| digest.try_into().ok()).collect())
     }
@@ -127,21 +164,21 @@ impl<'a> Locks<'a> {
     ) -> Result<Duration, DeviceError> {
         let number = self.next();
         let mut arguments = Params::new();
-        arguments.push_address(self.page.address()).push(&number.to_ne_bytes());
-        arguments.push(&PATIENCE_NS.to_ne_bytes()).push_address(self.keys.address());
+        arguments.push_address(self.memory.page.address()).push(&number.to_ne_bytes());
+        arguments.push(&PATIENCE_NS.to_ne_bytes()).push_address(self.memory.keys.address());
         self.support.launch("wg_gate", LaunchShape::linear(1, 32), arguments, self.stream)?;
         self.turn(window.0, window, 0)?;
         self.commit(ranges, number)?;
-        self.page.wait_for_word(gate_page::ARRIVED / 4, number, self.stream)?;
+        self.memory.page.wait_for_word(gate_page::ARRIVED / 4, number, self.stream)?;
         let began = Instant::now();
-        self.page.publish_word(gate_page::OPEN / 4, number);
-        self.page.wait_for_word(gate_page::DONE / 4, number, self.stream)?;
+        self.memory.page.publish_word(gate_page::OPEN / 4, number);
+        self.memory.page.wait_for_word(gate_page::DONE / 4, number, self.stream)?;
         Ok(began.elapsed())
     }
 
     fn next(&mut self) -> u32 {
-        self.number = self.number.wrapping_add(1).max(1);
-        self.number
+        self.memory.number = self.memory.number.wrapping_add(1).max(1);
+        self.memory.number
     }
 
     fn lock(&self, to: u64, (from, bytes): ByteRange, key: u64) -> Result<(), DeviceError> {
@@ -164,8 +201,8 @@ impl<'a> Locks<'a> {
         let none = [(0, 0)];
         let ranges = if ranges.is_empty() { &none } else { ranges };
         let needed = work_bytes(ranges.iter().map(|(_, bytes)| *bytes));
-        if (self.work.len() as u64) < needed {
-            self.work = zeroed(self.context, needed, self.stream)?;
+        if (self.memory.work.len() as u64) < needed {
+            self.memory.work = zeroed(self.context, needed, self.stream)?;
         }
         let mut all = HashedRanges::zeroed();
         for (index, (address, bytes)) in ranges.iter().enumerate() {
@@ -175,8 +212,8 @@ impl<'a> Locks<'a> {
         let mut shape = LaunchShape::linear(most as u32, 128);
         shape.grid[1] = ranges.len() as u32;
         let mut arguments = Params::new();
-        arguments.push(bytemuck::bytes_of(&all)).push_address(self.work.address());
-        arguments.push_address(self.page.address()).push(&number.to_ne_bytes());
+        arguments.push(bytemuck::bytes_of(&all)).push_address(self.memory.work.address());
+        arguments.push_address(self.memory.page.address()).push(&number.to_ne_bytes());
         self.support.launch("wg_commit", shape, arguments, self.stream)
     }
 }

@@ -27,6 +27,10 @@ use warpgauge_model::FailureCode;
 /// Time limit for a runner to end after its judge has ended.
 const PARTING: Duration = Duration::from_secs(2);
 
+/// Minimum time limit of a judge for verifying the launches that a candidate handed over, after the
+/// candidate has ended.
+const VERDICT: Duration = Duration::from_secs(30);
+
 /// Maximum number of attempts to connect the judge and the runners.
 const ATTEMPTS: usize = 3;
 
@@ -165,6 +169,9 @@ impl Lease {
         let stop = self.fleet.stop.subscribe();
         let heard = court.judge_some(candidate, job, stop, (time_limit, on_event)).await;
         self.court = Some(court);
+        if let Ok(outcome) = &heard {
+            self.fleet.lock().slots[self.slot].evaluated(&outcome.told);
+        }
         if fresh && self.worker.as_mut().is_some_and(Worker::is_usable) {
             self.lose();
         }
@@ -259,9 +266,9 @@ impl Court {
             (Some(candidate), reference)
         };
         let judged = judge.run(job.with(WorkerTask::Judge(Box::new(plan))), time_limit, on_event);
-        let (answer, runners) = first_and_others(judged, runners, stop).await;
+        let (answer, runners) = first_and_others(judged, runners, stop, |_| PARTING).await;
         let (candidate, reference) = runners.unwrap_or_default();
-        told(answer?, candidate, reference)
+        told(answer, candidate, reference)
     }
 
     /// Runs a job for which the candidate's worker makes all launches and hands some over to the
@@ -286,11 +293,11 @@ impl Court {
             (Some(judged), reference)
         };
         let run = candidate.run(job.clone().any(), time_limit, on_event);
-        let (answer, others) = first_and_others(run, others, stop).await;
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(stopped) => return Ok(stopped.into()),
+        let parting = |answer: &Answer| match answer {
+            Ok(outcome) if outcome.failure.is_none() => time_limit.max(VERDICT),
+            _ => PARTING,
         };
+        let (answer, others) = first_and_others(run, others, stop, parting).await;
         let (judged, reference) = others.unwrap_or_default();
         let judged = judged.map(outcome_of::<EvaluatePlan>);
         let outcome = outcome_of::<EvaluatePlan>(answer);
@@ -313,14 +320,15 @@ async fn beside<T>(worker: Option<&mut Worker>, job: &WorkerJob<T>) -> Option<An
     }
 }
 
-/// Waits for the first future, on which the others depend, and then briefly for the others. A
-/// worker that hangs is killed when it is dropped. The error means that the server is shutting
-/// down.
-async fn first_and_others<A, B>(
-    first: impl Future<Output = A>,
+/// Waits for the first future, on which the others depend, and then for the others, as long as
+/// `parting` allows. A worker that hangs is killed when it is dropped. If the server is shutting
+/// down, the answer says so.
+async fn first_and_others<B>(
+    first: impl Future<Output = Answer>,
     others: impl Future<Output = B>,
     mut stop: watch::Receiver<bool>,
-) -> (Result<A, RunFailure>, Option<B>) {
+    parting: impl Fn(&Answer) -> Duration,
+) -> (Answer, Option<B>) {
     let both = async {
         let (mut first, mut others) = (std::pin::pin!(first), std::pin::pin!(others));
         let mut ended = None;
@@ -332,9 +340,9 @@ async fn first_and_others<A, B>(
         };
         let ended = match ended {
             Some(ended) => Some(ended),
-            None => tokio::time::timeout(PARTING, others).await.ok(),
+            None => tokio::time::timeout(parting(&answer), others).await.ok(),
         };
-        (Ok(answer), ended)
+        (answer, ended)
     };
     tokio::select! {
         ended = both => ended,

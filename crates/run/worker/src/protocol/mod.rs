@@ -22,7 +22,9 @@ pub use outcome::{
     RunOutcome, SealedFacts, TaskOutcome, TracedRun, VariablesKept,
 };
 pub use reports::{PlanReport, ProbeReport};
-pub use served::{FromRunner, JudgePlan, JudgedTask, LaunchHow, LentBuffer, TimedLaunch, ToRunner};
+pub use served::{
+    FromRunner, JudgePlan, JudgedTask, LaunchHow, LentBuffer, LentSets, TimedLaunch, ToRunner,
+};
 pub use steps::{
     ArrayObject, ArraySpec, GlobalVariable, LineTimes, Memory, Piece, Pointee, Step, StepLaunch,
     StepProgram,

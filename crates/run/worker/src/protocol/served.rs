@@ -13,6 +13,7 @@ use super::outcome::{Blame, RunFailure};
 use super::steps::LineTimes;
 use super::task::{EvaluatePlan, PairPlan};
 use warpgauge_device::{DeviceError, MemoryHandle};
+use warpgauge_model::gate_page::Digest;
 use warpgauge_model::{CacheState, FunctionFacts, LaunchCounts};
 
 /// Plan of a judge: the task, and which runners make the launches.
@@ -70,7 +71,12 @@ pub enum ToRunner {
         guard: u8,
         /// Whether the emulator checks every access of the launches.
         checked: bool,
+        /// Encrypted content of the buffers for launches that the runner hands over, if the judge
+        /// prepared any.
+        sets: Option<LentSets>,
     },
+    /// Opens prepared sets in place of previous buffers. The runner answers with `Done`.
+    OpenSets { sets: LentSets },
     /// Loads a program for the buffers. The runner answers with `Loaded`.
     Load {
         /// Launches of the program.
@@ -88,13 +94,21 @@ pub enum ToRunner {
         forget: bool,
         how: LaunchHow,
     },
+    /// Decrypts a prepared set to the buffers, makes the launch that the runner hands over, and
+    /// copies the buffers back to the set. The runner answers with `Committed`, and continues with
+    /// its own launches.
+    Unlock { set: u32, key: Digest, how: TimedLaunch },
+    /// Launches a program on each prepared set, whose content is not encrypted. The runner answers
+    /// with `Done`.
+    Expect { program: usize },
     /// Requests the emulator's findings since the buffers were opened. The runner answers with
     /// `Report`.
     Report,
     /// Unloads all programs and closes all buffers. The runner answers with `Done`.
     Close,
-    /// The judge has verified the launch that the runner handed over, and the runner continues with
-    /// its own launches. It answers with its next `Turn` or `NoTurns`.
+    /// The judge is ready for the first launch that the runner hands over, or has verified the last
+    /// one. The runner continues with its own launches. It answers with its next `Turn` or
+    /// `NoTurns`.
     Yield,
 }
 
@@ -107,6 +121,16 @@ pub struct LentBuffer {
     pub bytes: u64,
     /// Offset of the content in the block, bytes.
     pub offset: u64,
+}
+
+/// Memory with prepared content of the buffers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LentSets {
+    pub handle: MemoryHandle,
+    /// Size of the memory, bytes. Each set contains the blocks of all buffers in order.
+    pub bytes: u64,
+    /// Size of each block, and offset of the content in it, bytes.
+    pub blocks: Vec<(u64, u64)>,
 }
 
 /// How a launch is measured.
@@ -151,6 +175,13 @@ pub enum FromRunner {
         /// The emulator's counts of the launch.
         counts: Option<LaunchCounts>,
     },
+    /// A launch on a prepared set has ended, and the buffers are copied back to the set.
+    Committed {
+        /// Time between the events, milliseconds.
+        ms: f32,
+        /// Hash of the copy.
+        digest: Digest,
+    },
     /// All steps of a list have ended.
     Steps(Vec<LineTimes>),
     /// The runner hands its next launch over to the judge.
@@ -158,8 +189,8 @@ pub enum FromRunner {
         /// Number of launches that the runner plans to hand over after this one.
         later: u32,
     },
-    /// The runner hands over no more launches. It still uses the buffers, until it closes the
-    /// connection.
+    /// The runner hands over no more launches, and does not use the buffers until the judge answers
+    /// with `Yield`. They stay open until it closes the connection.
     NoTurns,
     /// The emulator's findings.
     Report(Option<serde_json::Value>),

@@ -13,13 +13,16 @@ use crate::child::memory::residue::Residue;
 use crate::child::memory::tools::Tools;
 use crate::child::secret::Secret;
 use crate::protocol::{Blame, GpuReading};
+use uuid::Uuid;
 use warpgauge_device::libraries::Libraries;
 use warpgauge_device::loader::LoadedDriver;
+use warpgauge_device::locked::{LockMemory, Locks};
 use warpgauge_device::support::{InitParams, NearTolerance, Support};
 use warpgauge_device::{
     BlockingKernel, Context, DeviceBuffer, DeviceError, EmulatorControl, EventPool, GpuMonitor,
     GpuSettings, PinnedPool, RangeContent, SharedWipe, Staging, Stamps, Stream,
 };
+use warpgauge_model::gate_page::Digest;
 use warpgauge_model::{Cause, DeviceInfo, DeviceKind, FailureCode, Image, Unavailable};
 use warpgauge_tensor::{Dtype, InitKind, TensorInit};
 
@@ -32,9 +35,15 @@ const GUARD_BYTES: usize = 126;
 /// Size of the copies, hashes and fills of a new worker's warm-up, bytes.
 const WARM_BYTES: usize = 4 << 20;
 
+/// Size of the memory that can be hashed without a further allocation, bytes.
+const HASHED_BYTES: u64 = 256 << 20;
+
+/// Number of keys that a judge copies to the device ahead.
+const KEYS_AHEAD: usize = 3;
+
 /// Memory written to flush L2, in quarters of the size of L2. On an H200, times no longer change
 /// from three quarters on (`docs/measurement.md`).
-const FLUSHED_QUARTERS: u64 = 5;
+const FLUSHED_QUARTERS: u64 = 4;
 
 /// Maximum number of launches of a batch. It determines the number of event pairs.
 pub(crate) const BATCH: usize = 256;
@@ -51,6 +60,10 @@ pub(crate) struct Executor {
     pub(crate) flush: Option<DeviceBuffer>,
     pub(crate) emulator: Option<EmulatorControl>,
     pub(crate) printed: Printed,
+    /// Memory for decrypting and hashing, while it is not in use.
+    lock_memory: RefCell<Option<LockMemory>>,
+    /// Random keys that a judge has copied to the device ahead, for one job.
+    keys: RefCell<Vec<Digest>>,
     /// Objects that only a GPU's timing needs; `None` on the emulated device.
     pub(crate) timing: Option<TimingAids>,
     /// State for reading hardware counters. Present only in workers that read counters.
@@ -105,6 +118,8 @@ impl Executor {
             flush: None,
             emulator: loaded.emulator,
             printed,
+            lock_memory: RefCell::default(),
+            keys: RefCell::default(),
             timing: None,
             counters: None,
             libraries: Libraries::new(Vec::new()),
@@ -163,6 +178,12 @@ impl Executor {
             inspection.read()?;
         }
         support.first_difference(memory.address(), &memory, WARM_BYTES, &self.stream)?;
+        let locks = LockMemory::new(&self.context, HASHED_BYTES, &self.stream)?;
+        let mut locks = Locks::with(locks, &self.context, support, &self.stream);
+        let range = (memory.address(), WARM_BYTES as u64);
+        locks.turn(range.0, range, 0)?;
+        locks.digests(&[range])?;
+        self.lock_memory.replace(Some(locks.into_memory()));
         timing.wipe.queue(&self.stream)?;
         // Nothing may be loaded while a blocking kernel runs: the driver would wait for the device.
         timing.blocking_kernel.launch(support, &self.stream)?;
@@ -192,6 +213,51 @@ impl Executor {
             pinned: &self.pinned,
             kind: self.device.kind,
         })
+    }
+
+    /// Returns the means to encrypt, decrypt and hash device memory. [`Self::keep_locks`] takes them
+    /// back.
+    pub(crate) fn locks(&self) -> JobResult<Locks<'_>> {
+        let Tools { context, support, stream, .. } = self.tools()?;
+        let memory = match self.lock_memory.borrow_mut().take() {
+            Some(memory) => memory,
+            None => LockMemory::new(context, HASHED_BYTES, stream).map_err(environment)?,
+        };
+        Ok(Locks::with(memory, context, support, stream))
+    }
+
+    /// Returns `count` random keys that no other job uses. The locks have them in this order.
+    pub(crate) fn take_keys(
+        &self,
+        count: usize,
+        locks: &mut Locks<'_>,
+    ) -> Result<Vec<Digest>, DeviceError> {
+        let mut keys = self.keys.take();
+        if keys.len() < count {
+            keys = random_keys(count);
+            locks.take_keys(&keys)?;
+        }
+        keys.truncate(count);
+        Ok(keys)
+    }
+
+    /// Draws the keys of a judge's next job, and copies them to the device.
+    pub(crate) fn renew_keys(&self) -> Result<(), DeviceError> {
+        let Some(memory) = self.lock_memory.borrow_mut().take().filter(|_| self.is_judge) else {
+            return Ok(());
+        };
+        let Some(support) = &self.support else { return Ok(()) };
+        let mut locks = Locks::with(memory, &self.context, support, &self.stream);
+        let keys = random_keys(KEYS_AHEAD);
+        locks.take_keys(&keys)?;
+        self.keys.replace(keys);
+        self.keep_locks(locks);
+        Ok(())
+    }
+
+    /// Keeps the memory for the next use.
+    pub(crate) fn keep_locks(&self, locks: Locks<'_>) {
+        self.lock_memory.replace(Some(locks.into_memory()));
     }
 
     /// Returns the byte for guard bands. It differs from the poison of outputs, and is random for
@@ -239,6 +305,19 @@ impl Executor {
         }
         Ok(())
     }
+}
+
+/// Returns keys from the operating system's random numbers.
+fn random_keys(count: usize) -> Vec<Digest> {
+    let key = |_| {
+        let mut hasher = blake3::Hasher::new();
+        // A UUID has 122 random bits.
+        (0..4).for_each(|_| {
+            hasher.update(Uuid::new_v4().as_bytes());
+        });
+        *hasher.finalize().as_bytes()
+    };
+    (0..count).map(key).collect()
 }
 
 /// Returns why a GPU cannot be monitored.

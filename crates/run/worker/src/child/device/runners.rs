@@ -14,9 +14,10 @@ use crate::child::memory::buffers::JobBuffer;
 use crate::child::memory::variables::Restored;
 use crate::frame::{self, FrameError};
 use crate::protocol::{
-    Blame, FromRunner, LaunchHow, Launches, LineTimes, RunFailure, TimedLaunch, ToRunner,
+    Blame, FromRunner, LaunchHow, Launches, LentSets, LineTimes, RunFailure, TimedLaunch, ToRunner,
 };
 use warpgauge_device::{DeviceError, Stream};
+use warpgauge_model::gate_page::Digest;
 use warpgauge_model::{FailureCode, FunctionFacts, LaunchCounts};
 
 /// A judge's connections to the runners of the candidate and of references.
@@ -70,6 +71,18 @@ pub(crate) struct Runner {
     checked: bool,
 }
 
+/// What a runner that makes its own launches hands over to its judge.
+pub(crate) enum HandedOver {
+    Launch {
+        /// Number of launches that the runner plans to hand over after this one.
+        later: u32,
+    },
+    /// No launch follows. The runner does not use the buffers until it may continue.
+    Nothing,
+    /// The runner has ended or failed.
+    Lost,
+}
+
 /// Reason why a runner did not fulfil a judge's request.
 enum Refusal {
     /// The device reported an error, or the runner has ended.
@@ -100,6 +113,10 @@ impl Runner {
     fn ask(&mut self, message: &ToRunner) -> Result<FromRunner, Refusal> {
         let answer = frame::write(&mut self.stream, message)
             .and_then(|()| frame::read_soon::<FromRunner>(&mut self.stream));
+        Self::answer(answer)
+    }
+
+    fn answer(answer: Result<FromRunner, FrameError>) -> Result<FromRunner, Refusal> {
         match answer {
             // Only the runner's context may be lost; this process's context is not affected.
             Ok(FromRunner::Failed(error)) => {
@@ -112,35 +129,70 @@ impl Runner {
     }
 
     /// Makes the runner open the buffers, unless it has them open already.
-    pub(crate) fn lend(&mut self, buffers: &[JobBuffer<'_>], guard: u8) -> JobResult<()> {
-        let lent = buffers.iter().map(JobBuffer::block).collect();
+    fn lend(&mut self, buffers: &[JobBuffer<'_>], guard: u8) -> JobResult<()> {
+        let lent = buffers.iter().map(JobBuffer::block).collect::<Vec<_>>();
         if self.programs > 0 && self.lent == lent {
             return Ok(());
         }
+        self.start_lending(buffers, guard, None)?;
+        self.finish_lending(buffers)
+    }
+
+    /// Makes the runner open the buffers, and prepared sets with their content if there are any.
+    pub(crate) fn start_lending(
+        &mut self,
+        buffers: &[JobBuffer<'_>],
+        guard: u8,
+        sets: Option<LentSets>,
+    ) -> JobResult<()> {
         let handles = buffers.iter().map(|buffer| buffer.lend().map_err(environment));
         let buffers = handles.collect::<JobResult<_>>()?;
-        let message = ToRunner::Open { buffers, guard, checked: self.checked };
-        match self.ask(&message).map_err(|refusal| refusal.failed(Blame::Environment))? {
-            FromRunner::Done => {}
-            other => return Err(out_of_turn(&other).failed(Blame::Environment)),
-        }
-        (self.lent, self.programs) = (lent, 0);
+        let message = ToRunner::Open { buffers, guard, checked: self.checked, sets };
+        frame::write(&mut self.stream, &message)
+            .map_err(|error| ended(&error).failed(Blame::Environment))
+    }
+
+    /// Waits until the runner has opened the buffers.
+    pub(crate) fn finish_lending(&mut self, buffers: &[JobBuffer<'_>]) -> JobResult<()> {
+        Self::is_done(Self::answer(frame::read_soon(&mut self.stream)))?;
+        (self.lent, self.programs) = (buffers.iter().map(JobBuffer::block).collect(), 0);
         Ok(())
     }
 
-    /// Waits until a runner that makes its own launches hands over the next one. Returns the number
-    /// of launches that it plans to hand over later, or `None` if no launch follows.
-    pub(crate) fn next_turn(&mut self) -> JobResult<Option<u32>> {
-        match frame::read_soon::<FromRunner>(&mut self.stream) {
-            Ok(FromRunner::Turn { later }) => Ok(Some(later)),
-            Ok(FromRunner::NoTurns) => Ok(None),
-            Ok(other) => Err(out_of_turn(&other).failed(Blame::Environment)),
-            // The runner reports its outcome to the server.
-            Err(_) => Ok(None),
+    fn is_done(answer: Result<FromRunner, Refusal>) -> JobResult<()> {
+        match answer.map_err(|refusal| refusal.failed(Blame::Environment))? {
+            FromRunner::Done => Ok(()),
+            other => Err(out_of_turn(&other).failed(Blame::Environment)),
         }
     }
 
-    /// Returns control to the runner, after the launch that it handed over is judged.
+    /// Waits until a runner that makes its own launches hands over the next one, or announces that
+    /// none follows.
+    pub(crate) fn next_turn(&mut self) -> JobResult<HandedOver> {
+        match frame::read_soon::<FromRunner>(&mut self.stream) {
+            Ok(FromRunner::Turn { later }) => Ok(HandedOver::Launch { later }),
+            Ok(FromRunner::NoTurns) => Ok(HandedOver::Nothing),
+            Ok(other) => Err(out_of_turn(&other).failed(Blame::Environment)),
+            // The runner reports its outcome to the server.
+            Err(_) => Ok(HandedOver::Lost),
+        }
+    }
+
+    /// Makes a runner decrypt a prepared set, and make the launch that it hands over. Returns the
+    /// time of the launch, milliseconds, and the hash of what it left.
+    pub(crate) fn unlock(
+        &mut self,
+        (set, key): (u32, Digest),
+        how: TimedLaunch,
+    ) -> JobResult<(f32, Digest)> {
+        let message = ToRunner::Unlock { set, key, how };
+        match self.ask(&message).map_err(|refusal| refusal.failed(Blame::Candidate))? {
+            FromRunner::Committed { ms, digest } => Ok((ms, digest)),
+            other => Err(out_of_turn(&other).failed(Blame::Environment)),
+        }
+    }
+
+    /// Lets the runner hand launches over, or continue after its last launch was judged.
     pub(crate) fn yield_turn(&mut self) -> JobResult<()> {
         frame::write(&mut self.stream, &ToRunner::Yield)
             .map_err(|error| ended(&error).failed(Blame::Environment))
@@ -198,8 +250,32 @@ impl RemoteProgram {
         buffers: &[JobBuffer<'_>],
         (blame, restored, guard): (Blame, Restored, u8),
     ) -> JobResult<(Self, Option<FunctionFacts>)> {
+        runner.borrow_mut().lend(buffers, guard)?;
+        Self::load_on_open(runner, launches, (blame, restored))
+    }
+
+    /// Makes a runner load a program on prepared sets, which it opens in place of other buffers.
+    pub(crate) fn load_on_sets(
+        runner: &Rc<RefCell<Runner>>,
+        launches: &Launches,
+        sets: LentSets,
+        how: (Blame, Restored),
+    ) -> JobResult<Self> {
+        {
+            let mut asked = runner.borrow_mut();
+            Runner::is_done(asked.ask(&ToRunner::OpenSets { sets }))?;
+            (asked.lent, asked.programs) = (Vec::new(), 0);
+        }
+        Self::load_on_open(runner, launches, how).map(|(program, _)| program)
+    }
+
+    /// Makes a runner load a program on the memory that it has open.
+    fn load_on_open(
+        runner: &Rc<RefCell<Runner>>,
+        launches: &Launches,
+        (blame, restored): (Blame, Restored),
+    ) -> JobResult<(Self, Option<FunctionFacts>)> {
         let mut asked = runner.borrow_mut();
-        asked.lend(buffers, guard)?;
         let constants_too = restored == Restored::ConstantsToo;
         let index = asked.programs;
         // Even a failed load leaves state in the runner that must be closed.
@@ -269,6 +345,15 @@ impl RemoteProgram {
         let forget = std::mem::take(&mut self.forgets);
         let message = ToRunner::Launch { program: self.index, forget, how };
         self.runner.borrow_mut().ask(&message).map_err(Refusal::device)
+    }
+
+    /// Launches on each prepared set, with variables as after loading, and waits for the end.
+    pub(crate) fn expect(&mut self) -> Result<(), DeviceError> {
+        let message = ToRunner::Expect { program: self.index };
+        match self.runner.borrow_mut().ask(&message).map_err(Refusal::device)? {
+            FromRunner::Done => Ok(()),
+            other => Err(out_of_turn(&other).device()),
+        }
     }
 
     /// Makes the next launch restore the known variables first. Returns `false` if some state is

@@ -29,7 +29,10 @@ impl Executor {
 
     fn try_scrub(&mut self, mut residue: Residue) -> Result<Option<String>, DeviceError> {
         let stream = &self.stream;
-        self.unload(&mut residue)?;
+        // The process that lent the memory verifies launches meanwhile, so the device is left to it.
+        residue.lent.clear();
+        residue.lender = None;
+        self.zero_variables(&mut residue)?;
         for buffer in residue.memory.iter().chain(&self.flush) {
             buffer.fill(0, stream)?;
         }
@@ -46,9 +49,11 @@ impl Executor {
                     Some(format!("a kernel used {bytes} bytes of local memory per thread"));
             }
         }
+        self.renew_keys()?;
         // The host scrubs while the device is busy.
         self.pinned.scrub();
         stream.synchronize()?;
+        residue.modules.clear();
         // The memory is zeroed, and no kernel runs any more.
         residue.memory.into_iter().for_each(DeviceBuffer::retire_clean);
         self.context.synchronize()?;
@@ -57,6 +62,14 @@ impl Executor {
 
     /// Zeroes the variables of all modules and unloads them.
     pub(crate) fn unload(&self, residue: &mut Residue) -> Result<(), DeviceError> {
+        self.zero_variables(residue)?;
+        self.stream.synchronize()?;
+        residue.modules.clear();
+        Ok(())
+    }
+
+    /// Queues zeroing the variables of all modules.
+    fn zero_variables(&self, residue: &mut Residue) -> Result<(), DeviceError> {
         for (module, variables) in &residue.modules {
             if let Some(reason) = &variables.unprovable {
                 residue.retire = Some(reason.clone());
@@ -65,8 +78,6 @@ impl Executor {
                 module.zero(variable.range, &self.stream)?;
             }
         }
-        self.stream.synchronize()?;
-        residue.modules.clear();
         Ok(())
     }
 }

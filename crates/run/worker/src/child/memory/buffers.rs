@@ -138,6 +138,17 @@ pub(crate) fn rewrite_inputs(
 /// of all buffers.
 pub(crate) fn allocate_all<'job>(
     specs: &'job [BufferSpec],
+    usage: impl FnMut() -> Use,
+    tools: Tools<'_>,
+    buffers: &mut Vec<JobBuffer<'job>>,
+) -> JobResult<()> {
+    allocate_and_queue(specs, usage, tools, buffers)?;
+    tools.stream.synchronize().map_err(environment)
+}
+
+/// Like [`allocate_all`], but only queues the writes.
+pub(crate) fn allocate_and_queue<'job>(
+    specs: &'job [BufferSpec],
     mut usage: impl FnMut() -> Use,
     tools: Tools<'_>,
     buffers: &mut Vec<JobBuffer<'job>>,
@@ -153,7 +164,7 @@ pub(crate) fn allocate_all<'job>(
     for buffer in &*buffers {
         buffer.keep_copy(tools.stream).map_err(environment)?;
     }
-    tools.stream.synchronize().map_err(environment)
+    Ok(())
 }
 
 impl<'job> JobBuffer<'job> {
@@ -292,6 +303,11 @@ impl<'job> JobBuffer<'job> {
         Ok(())
     }
 
+    /// Assumes that random content is drawn from `seed`, and writes nothing.
+    pub(crate) fn adopt(&mut self, seed: Seed, kind: DeviceKind) -> JobResult<()> {
+        self.draw(seed, kind)
+    }
+
     /// Rewrites all content from sources that no kernel can change, with random numbers from
     /// `seed`.
     pub(crate) fn show(&mut self, seed: Seed, writes: &mut Writes<'_>) -> JobResult<()> {
@@ -404,6 +420,24 @@ impl<'job> JobBuffer<'job> {
         target.copy_range_from_device(at, &self.memory, self.front, self.bytes, stream)
     }
 
+    /// Queues a copy of the whole block, with its guard bands, to a byte of other memory.
+    pub(crate) fn save_block(
+        &self,
+        (target, at): (&DeviceBuffer, usize),
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        target.copy_range_from_device(at, &self.memory, 0, self.memory.len(), stream)
+    }
+
+    /// Queues a copy to the whole block, with its guard bands, from a byte of other memory.
+    pub(crate) fn load_block(
+        &self,
+        (source, at): (&DeviceBuffer, usize),
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        self.memory.copy_range_from_device(0, source, at, self.memory.len(), stream)
+    }
+
     /// Returns the guard bands before and after the content, each with its expected byte.
     pub(crate) fn guard_bands(&self) -> Option<[RangeContent; 2]> {
         let after = self.memory.address() + (self.memory.len() - self.back) as u64;
@@ -433,11 +467,9 @@ impl<'job> JobBuffer<'job> {
         }
     }
 
-    /// Returns the device memory for scrubbing, and drops all references to the job. Closes memory
-    /// that belongs to another process.
+    /// Returns the device memory, and drops all references to the job.
     pub(crate) fn into_memory(self) -> impl Iterator<Item = DeviceBuffer> {
-        let own = Some(self.memory).filter(|memory| !memory.is_imported());
-        [own, self.copy].into_iter().flatten()
+        [Some(self.memory), self.copy].into_iter().flatten()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Data of a job on the device, which must be removed before the next job.
 
+use std::os::unix::net::UnixStream;
+
 use super::buffers::JobBuffer;
 use super::variables::Variables;
 use warpgauge_device::{DeviceBuffer, Module};
@@ -9,6 +11,10 @@ use warpgauge_device::{DeviceBuffer, Module};
 pub(crate) struct Residue {
     pub modules: Vec<(Module, Variables)>,
     pub memory: Vec<DeviceBuffer>,
+    /// Open memory of another process. Closing it takes time, and happens after the job's answer.
+    pub lent: Vec<DeviceBuffer>,
+    /// Connection to the process that lent the memory. It is closed after the memory.
+    pub lender: Option<UnixStream>,
     /// Why the removal of modules that are already unloaded cannot be verified.
     pub retire: Option<String>,
     /// Largest local memory of a kernel of the job, bytes per thread.
@@ -43,8 +49,17 @@ impl Residue {
         self.memory.push(memory);
     }
 
+    /// Takes memory of another process, and the connection to it.
+    pub(crate) fn note_lender(&mut self, lent: Option<DeviceBuffer>, lender: UnixStream) {
+        self.lent.extend(lent);
+        self.lender = Some(lender);
+    }
+
     /// Takes the device memory out of a job's buffers.
     pub(crate) fn take_buffers(&mut self, buffers: Vec<JobBuffer<'_>>) {
-        self.memory.extend(buffers.into_iter().flat_map(JobBuffer::into_memory));
+        for memory in buffers.into_iter().flat_map(JobBuffer::into_memory) {
+            let kept = if memory.is_imported() { &mut self.lent } else { &mut self.memory };
+            kept.push(memory);
+        }
     }
 }

@@ -3,15 +3,15 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use crate::child::failure::JobResult;
+use crate::child::failure::{JobResult, environment};
 use crate::child::launch::program::LoadedProgram;
-use crate::child::memory::buffers::{JobBuffer, Use, allocate_all};
+use crate::child::memory::buffers::{JobBuffer, Use, allocate_and_queue};
 use crate::child::run::{Run, timed};
 use crate::child::timing::batch::Rig;
 use crate::child::timing::inputs::{Inputs, Shown, all_move, may_move};
 use crate::child::timing::lasting::{self, Spent};
 use crate::child::timing::sealed_turns::Turns;
-use crate::child::timing::trials;
+use crate::child::timing::trials::{self, Health};
 use crate::child::verify::counted_launch;
 use crate::child::verify::explanation;
 use crate::child::verify::lint;
@@ -49,6 +49,7 @@ pub(crate) fn run(
         turns,
         load: None,
         looked_at: false,
+        health: Health::default(),
     };
     // The watchdog notices that the server is gone.
     let _ = link.send(&FromWorker::Started);
@@ -77,6 +78,9 @@ pub(crate) fn run(
             let with = (&mut oracle, &*job.directory);
             let judged = judge(&mut rig, plan, &mut program, with, timings, told);
             told.audits = oracle.audits.clone();
+            if let (Ok(()), Some(turns)) = (&judged, &mut rig.turns) {
+                turns.end();
+            }
             oracle.retire();
             judged
         }
@@ -86,6 +90,7 @@ pub(crate) fn run(
         }
     };
     let turns = rig.turns.take();
+    let health = std::mem::take(&mut rig.health);
     program.retire(residue);
     told.emulator_report = match &executor.runners {
         Some(runners) => runners.report(),
@@ -93,12 +98,13 @@ pub(crate) fn run(
     };
     executor.arm_checks(false)?;
     let _ = link.borrow_mut().send(&FromWorker::Executed);
+    told.health = timed(&mut outcome.timings.monitor_ms, || health.told());
     if let Some(turns) = turns {
-        // The judge is the only user of the buffers once its connection is closed. Errors have been
-        // reported already.
+        // The judge is the only user of the buffers once its connection is closed, after this job.
+        // Errors have been reported already.
         let _ = executor.stream.synchronize();
         told.sealed.turns = turns.made;
-        told.sealed.launches = turns.into_taken();
+        told.sealed.launches = turns.into_taken(residue);
     }
     judged
 }
@@ -217,13 +223,23 @@ fn measure(
 ) -> JobResult<()> {
     let Some(trials) = &plan.trials else { return Ok(()) };
     let link = oracle.link();
+    if let Some(turns) = &mut rig.turns {
+        let mut waited = false;
+        let ready = timed(&mut timings.verify_ms, || {
+            turns.wait_until_ready(|| {
+                waited = true;
+                let _ = link.borrow_mut().send(&FromWorker::Verifying);
+            })
+        });
+        if waited {
+            let _ = link.borrow_mut().send(&FromWorker::Resumed);
+        }
+        ready?;
+    }
     let mut progress = |samples: &[f32]| link.borrow_mut().progress(samples.len(), samples);
     let measured = timed(&mut timings.execute_ms, || {
         trials::measure(rig, program, trials, oracle, &mut progress)
     })?;
-    if let Some(turns) = &mut rig.turns {
-        turns.end();
-    }
     let verify_ms = measured.verifying.as_secs_f64() * 1e3;
     timings.device_busy_ms = measured.busy_ms;
     timings.verify_ms += verify_ms;
@@ -244,9 +260,20 @@ fn measure(
     let look = if *looked_at { guards_intact } else { nothing_else_touched };
     let looked =
         timed(&mut timings.verify_ms, || oracle.aside(executor, |_| look(executor, buffers)));
-    told.health = timed(&mut timings.monitor_ms, || measured.health.told());
     looked?;
-    if !is_proven(plan) || !program.keeps_state() {
+    let lasts = is_proven(plan) && program.keeps_state();
+    if let Some(turns) = &mut rig.turns {
+        turns.end();
+        if lasts || plan.lint {
+            // The buffers are used again below. The judge's verdict on timed launches comes first.
+            let link = oracle.link();
+            let _ = link.borrow_mut().send(&FromWorker::Verifying);
+            let judged = timed(&mut timings.verify_ms, || turns.wait_for_verdict());
+            let _ = link.borrow_mut().send(&FromWorker::Resumed);
+            judged?;
+        }
+    }
+    if !lasts {
         return Ok(());
     }
     let launches = 2 + told.warmup_launches + told.samples_ms.len() as u32;
@@ -310,18 +337,23 @@ fn allocate(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> JobResult<Option<Turn
             executor.load_ahead(&reference.launches, residue, Blame::Reference);
         }
     });
-    let tools = executor.tools()?;
     let measures = plan.checks.measures_tolerances();
     if measures {
         // The judge runs the references before it hands its buffers over.
         let _ = link.send(&FromWorker::Verifying);
     }
     timed(&mut outcome.timings.h2d_ms, || {
-        Turns::open(link, &job.program.buffers, measures, (tools, buffers)).map(Some)
+        Turns::open(link, &job.program.buffers, measures, (&**executor, buffers)).map(Some)
     })
 }
 
-pub(crate) fn allocate_and_fill(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> JobResult<()> {
+fn allocate_and_fill(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> JobResult<()> {
+    allocate_and_write(run, plan)?;
+    run.executor.stream.synchronize().map_err(environment)
+}
+
+/// Allocates the job's buffers, and queues the writes of their content.
+pub(crate) fn allocate_and_write(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> JobResult<()> {
     let Run { executor, job, outcome, buffers, .. } = run;
     let tools = executor.tools()?;
     let usage = Use {
@@ -335,6 +367,6 @@ pub(crate) fn allocate_and_fill(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> J
         poisoned: true,
     };
     timed(&mut outcome.timings.h2d_ms, || {
-        allocate_all(&job.program.buffers, || usage, tools, buffers)
+        allocate_and_queue(&job.program.buffers, || usage, tools, buffers)
     })
 }

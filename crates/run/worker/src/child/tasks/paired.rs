@@ -17,6 +17,7 @@ use crate::child::secret::Secret;
 use crate::child::timing::batch::{NoJudge, Rig};
 use crate::child::timing::inputs::{Inputs, all_move, present};
 use crate::child::timing::judge::{Audit, Judge};
+use crate::child::timing::trials::Health;
 use crate::child::verify::expectations::{Expectations, Expected, elements};
 use crate::child::verify::{arranged, comparison, outputs, references, surroundings, ties};
 use crate::protocol::{Blame, FromWorker, KernelProgram, PairPlan, PairedRun};
@@ -135,6 +136,7 @@ impl Block<'_> {
             turns: None,
             load: None,
             looked_at: false,
+            health: Health::default(),
         };
         let began = Instant::now();
         let taken = slots(&mut rig, &mut a, &mut b, plan, self.index, self.secret);

@@ -13,7 +13,7 @@ use crate::child::run::Run;
 use crate::child::timing::stage::Stage;
 use crate::frame::{self, FrameError};
 use crate::protocol::{
-    Blame, FromRunner, FromWorker, LaunchHow, Launches, LentBuffer, TimedLaunch, ToRunner,
+    Blame, FromRunner, FromWorker, LaunchHow, Launches, LentBuffer, LentSets, TimedLaunch, ToRunner,
 };
 use warpgauge_device::{DeviceBuffer, DeviceError};
 use warpgauge_model::FailureCode;
@@ -31,6 +31,7 @@ pub(crate) fn run(run: &mut Run<'_, '_>) -> JobResult<()> {
         residue,
         memory: Vec::new(),
         addresses: Vec::new(),
+        sets: Vec::new(),
         programs: Vec::new(),
         checked: false,
     };
@@ -69,6 +70,8 @@ struct Served<'a> {
     memory: Vec<DeviceBuffer>,
     /// Addresses of the buffers.
     addresses: Vec<u64>,
+    /// Addresses of the buffers' content in each prepared set.
+    sets: Vec<Vec<u64>>,
     programs: Vec<LoadedProgram>,
     /// Whether the emulator checks the launches.
     checked: bool,
@@ -103,6 +106,11 @@ impl Served<'_> {
 
     fn answer(&mut self, message: ToRunner) -> Result<FromRunner, Refused> {
         match message {
+            ToRunner::OpenSets { sets } => {
+                self.close()?;
+                self.open_sets(&sets)?;
+                Ok(FromRunner::Done)
+            }
             ToRunner::Open { buffers, checked, .. } => {
                 self.close()?;
                 self.open(&buffers)?;
@@ -113,6 +121,7 @@ impl Served<'_> {
             ToRunner::Load { launches, constants_too, blame } => {
                 self.load(&launches, constants_too, blame)
             }
+            ToRunner::Expect { program } => self.expect(program),
             ToRunner::Launch { program, forget, how } => self.launch(program, forget, how),
             ToRunner::Report => {
                 Ok(FromRunner::Report(self.executor.emulator.and_then(|e| e.take_report())))
@@ -121,9 +130,8 @@ impl Served<'_> {
                 self.close()?;
                 Ok(FromRunner::Done)
             }
-            ToRunner::Yield => {
-                let text =
-                    "a judge returned control to a process that hands over no launches".to_owned();
+            ToRunner::Yield | ToRunner::Unlock { .. } => {
+                let text = "a judge answered a process that hands over no launches".to_owned();
                 Err(Failed::new(FailureCode::InternalError, text, Blame::Environment).into())
             }
         }
@@ -136,6 +144,24 @@ impl Served<'_> {
             self.addresses.push(memory.address() + buffer.offset);
             self.memory.push(memory);
         }
+        Ok(())
+    }
+
+    /// Opens prepared sets. Programs are loaded for the buffers of the first set.
+    fn open_sets(&mut self, sets: &LentSets) -> Result<(), DeviceError> {
+        let memory = DeviceBuffer::import(&self.executor.context, &sets.handle, sets.bytes)?;
+        let (mut at, end) = (memory.address(), memory.address() + sets.bytes);
+        let bytes = sets.blocks.iter().map(|(bytes, _)| bytes).sum::<u64>();
+        while bytes > 0 && at + bytes <= end {
+            let addresses = sets.blocks.iter().map(|(bytes, offset)| {
+                let address = at + offset;
+                at += bytes;
+                address
+            });
+            self.sets.push(addresses.collect());
+        }
+        self.addresses = self.sets.first().cloned().unwrap_or_default();
+        self.memory.push(memory);
         Ok(())
     }
 
@@ -161,6 +187,18 @@ impl Served<'_> {
         Ok(FromRunner::Loaded { facts, unlisted, keeps_state })
     }
 
+    /// Launches a program on each prepared set, and waits for the end.
+    fn expect(&mut self, program: usize) -> Result<FromRunner, Refused> {
+        let Some(arm) = self.programs.get_mut(program) else { return Err(not_loaded(program)) };
+        let stream = &self.executor.stream;
+        for addresses in &self.sets {
+            arm.forget(stream)?;
+            arm.launch_at(addresses, stream)?;
+        }
+        stream.synchronize()?;
+        Ok(FromRunner::Done)
+    }
+
     /// Makes a launch, and waits for its end.
     fn launch(
         &mut self,
@@ -168,10 +206,7 @@ impl Served<'_> {
         forget: bool,
         how: LaunchHow,
     ) -> Result<FromRunner, Refused> {
-        let Some(arm) = self.programs.get_mut(program) else {
-            let text = format!("a judge requested program {program}, which it did not load");
-            return Err(Failed::new(FailureCode::InternalError, text, Blame::Environment).into());
-        };
+        let Some(arm) = self.programs.get_mut(program) else { return Err(not_loaded(program)) };
         let launched = |ms, counts| FromRunner::Launched { ms, counts };
         let stream = &self.executor.stream;
         match how {
@@ -212,9 +247,15 @@ impl Served<'_> {
         self.programs.drain(..).for_each(|program| program.retire(self.residue));
         let unloaded = self.executor.unload(self.residue);
         self.addresses.clear();
+        self.sets.clear();
         self.memory.clear();
         unloaded
     }
+}
+
+fn not_loaded(program: usize) -> Refused {
+    let text = format!("a judge requested program {program}, which it did not load");
+    Failed::new(FailureCode::InternalError, text, Blame::Environment).into()
 }
 
 /// Returns the time of a launch between two events, milliseconds.

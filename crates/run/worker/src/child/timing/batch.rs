@@ -5,6 +5,7 @@ use super::judge::{Audit, Judge, OnDevice, Verification};
 use super::load::{Ground, Load};
 use super::sealed_turns::Turns;
 use super::stage::Stage;
+use super::trials::Health;
 use crate::child::device::executor::BATCH;
 use crate::child::device::executor::{Executor, TimingAids};
 use crate::child::failure::{JobResult, candidate, environment};
@@ -29,6 +30,8 @@ pub(in crate::child) struct Rig<'a, 'job> {
     /// Whether the last launch was verified. The verification checked its inputs, and may have
     /// replaced them since.
     pub looked_at: bool,
+    /// Health of the GPU during the timed launches.
+    pub health: Health,
 }
 
 /// Whether a kernel's variables keep their content from launch to launch.

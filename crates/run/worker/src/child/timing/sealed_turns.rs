@@ -1,5 +1,6 @@
 //! Timed launches that another process judges. This process uses the judge's buffers and launches
-//! at its request. It knows neither the source of the inputs nor the expected outputs.
+//! at its request. It knows neither the source of the inputs nor the expected outputs. On a GPU the
+//! judge has usually prepared the inputs (`lent_sets`), and verifies the launches at the end.
 //!
 //! All launches use the judge's buffers, so that a kernel cannot identify sealed launches by an
 //! address.
@@ -9,25 +10,34 @@ use std::time::Duration;
 
 use super::audit_schedule::Assigned;
 use super::judge::Phase;
+use super::lent_sets::LentMemory;
 use super::stage::Stage;
+use rustix::event::{PollFd, PollFlags, Timespec};
+
 use crate::child::device::executor::{Executor, TimingAids};
 use crate::child::failure::{Failed, JobResult, candidate, environment};
 use crate::child::io::link::Link;
 use crate::child::launch::program::LoadedProgram;
 use crate::child::memory::buffers::{JobBuffer, addresses_of};
-use crate::child::memory::tools::Tools;
+use crate::child::memory::residue::Residue;
 use crate::frame;
 use crate::protocol::{Blame, BufferSpec, FromRunner, LaunchHow, ToRunner};
 use warpgauge_device::{DeviceError, Event};
 use warpgauge_model::FailureCode;
+use warpgauge_model::gate_page::Digest;
 use warpgauge_statistics::sealed_times;
 
 /// Maximum wait for the judge. It compiles nothing, and has launched its reference before.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Wait for the judge's references that needs no message to the server, nanoseconds.
+const BRIEF_NS: i64 = 2_000_000;
+
 /// The connection to the judge, and the launches that it judges.
 pub(crate) struct Turns {
     judge: UnixStream,
+    /// Inputs that the judge prepared, if it did.
+    sets: Option<LentMemory>,
     assigned: Assigned,
     /// Indices of the sealed launches among all timed launches, ascending.
     taken: Vec<u32>,
@@ -35,6 +45,8 @@ pub(crate) struct Turns {
     pub made: u32,
     /// Whether more launches were sealed because times disagreed.
     confirmed: bool,
+    /// Whether the end was announced.
+    ended: bool,
 }
 
 impl Turns {
@@ -44,8 +56,9 @@ impl Turns {
         link: &mut Link,
         specs: &'job [BufferSpec],
         measures: bool,
-        (tools, buffers): (Tools<'_>, &mut Vec<JobBuffer<'job>>),
+        (executor, buffers): (&Executor, &mut Vec<JobBuffer<'job>>),
     ) -> JobResult<Self> {
+        let tools = executor.tools()?;
         let judge = link.socket()?;
         let wait = |judge: &UnixStream, longest| {
             judge.set_read_timeout(longest).map_err(|error| silent(&error.to_string()))
@@ -53,14 +66,16 @@ impl Turns {
         wait(&judge, (!measures).then_some(PATIENCE))?;
         let mut turns = Self {
             judge,
+            sets: None,
             assigned: Assigned::default(),
             taken: Vec::new(),
             made: 0,
             confirmed: false,
+            ended: false,
         };
-        let (lent, guard) = match turns.hear()? {
-            ToRunner::Open { buffers, guard, .. } if buffers.len() == specs.len() => {
-                (buffers, guard)
+        let (lent, guard, sets) = match turns.hear()? {
+            ToRunner::Open { buffers, guard, sets, .. } if buffers.len() == specs.len() => {
+                (buffers, guard, sets)
             }
             other => return Err(out_of_turn(&other)),
         };
@@ -68,8 +83,38 @@ impl Turns {
         for (spec, lent) in specs.iter().zip(&lent) {
             buffers.push(JobBuffer::borrow(spec, lent, guard, tools)?);
         }
+        turns.sets = sets.map(|sets| LentMemory::open(executor, &sets, buffers)).transpose()?;
         turns.tell(&FromRunner::Done)?;
         Ok(turns)
+    }
+
+    /// Waits until the judge is ready for the first sealed launch. Its references have then run and
+    /// do not disturb the timing. `slow` is called before a wait that is not brief.
+    pub(crate) fn wait_until_ready(&mut self, slow: impl FnOnce()) -> JobResult<()> {
+        let mut socket = [PollFd::new(&self.judge, PollFlags::IN)];
+        let brief = Timespec { tv_sec: 0, tv_nsec: BRIEF_NS };
+        if rustix::event::poll(&mut socket, Some(&brief)) == Ok(0) {
+            slow();
+        }
+        self.wait_for_yield()
+    }
+
+    /// Waits until the judge has verified all launches. Then this process may use the buffers
+    /// again. [`Self::end`] comes before.
+    pub(crate) fn wait_for_verdict(&mut self) -> JobResult<()> {
+        self.wait_for_yield()
+    }
+
+    /// Waits, without a limit of its own, until the judge lets this process continue.
+    fn wait_for_yield(&mut self) -> JobResult<()> {
+        let limit = |judge: &UnixStream, longest| {
+            judge.set_read_timeout(longest).map_err(|error| silent(&error.to_string()))
+        };
+        limit(&self.judge, None)?;
+        match self.hear()? {
+            ToRunner::Yield => limit(&self.judge, Some(PATIENCE)),
+            other => Err(out_of_turn(&other)),
+        }
     }
 
     /// Begins a batch, after `before` timed launches. The launches at `places` are sealed. After
@@ -84,9 +129,10 @@ impl Turns {
         self.taken = after.collect();
     }
 
-    /// Returns the indices of the sealed launches among all timed launches, ascending, and closes
-    /// the connection.
-    pub(crate) fn into_taken(self) -> Vec<u32> {
+    /// Returns the indices of the sealed launches among all timed launches, ascending. `residue`
+    /// gets the connection and the memory of the sets.
+    pub(crate) fn into_taken(self, residue: &mut Residue) -> Vec<u32> {
+        residue.note_lender(self.sets.map(LentMemory::into_memory), self.judge);
         self.taken
     }
 
@@ -128,8 +174,11 @@ impl Turns {
         let later = u32::try_from(self.assigned.later()).unwrap_or(u32::MAX);
         self.tell(&FromRunner::Turn { later })?;
         loop {
-            let (forget, how) = match self.hear()? {
-                ToRunner::Launch { forget, how: LaunchHow::Timed(how), .. } => (forget, how),
+            let (forget, how, set) = match self.hear()? {
+                ToRunner::Launch { forget, how: LaunchHow::Timed(how), .. } => (forget, how, None),
+                ToRunner::Unlock { set, key, how } => {
+                    (true, how, Some(self.unlock(executor, buffers, (set as usize, key))?))
+                }
                 ToRunner::Yield => return took.ok_or_else(|| silent("it did not launch")),
                 other => return Err(out_of_turn(&other)),
             };
@@ -142,6 +191,11 @@ impl Turns {
                 end.elapsed_ms_since(start)
             });
             match timed {
+                Ok(ms) if let Some(set) = set => {
+                    let digest = self.commit(executor, buffers, set)?;
+                    self.tell(&FromRunner::Committed { ms, digest })?;
+                    return Ok(ms);
+                }
                 Ok(ms) => {
                     took = Some(ms);
                     self.tell(&FromRunner::Launched { ms, counts: None })?;
@@ -151,9 +205,37 @@ impl Turns {
         }
     }
 
-    /// Announces that no more launches are handed over, so that the judge can unload its reference
-    /// meanwhile. The judge keeps the buffers until the connection is closed.
+    /// Decrypts a set that the judge prepared, and queues its copies to the buffers. Returns the
+    /// index of the set.
+    fn unlock(
+        &self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+        (set, key): (usize, Digest),
+    ) -> JobResult<usize> {
+        self.sets()?.unlock(executor, buffers, (set, key)).map(|()| set)
+    }
+
+    /// Copies the buffers to a set, and returns the hash of the copy.
+    fn commit(
+        &self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+        set: usize,
+    ) -> JobResult<Digest> {
+        self.sets()?.commit(executor, buffers, set)
+    }
+
+    fn sets(&self) -> JobResult<&LentMemory> {
+        self.sets.as_ref().ok_or_else(|| silent("it has prepared no inputs"))
+    }
+
+    /// Announces that no more launches are handed over. The judge now uses the buffers, until
+    /// [`Self::wait_for_verdict`] returns, and keeps them until the connection is closed.
     pub(crate) fn end(&mut self) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
         // If the judge has ended, this message is lost, which does no harm.
         let _ = self.tell(&FromRunner::NoTurns);
     }

@@ -67,8 +67,6 @@ pub(crate) struct Measured {
     /// Wall time of verification.
     pub verifying: Duration,
     pub stopped: Option<StopReason>,
-    /// Health of the GPU, queried at the first timed launch and after the last.
-    pub health: Health,
     /// Median time of an empty kernel, milliseconds.
     pub empty_launch_ms: Option<f64>,
     /// The load before timed launches, if any.
@@ -107,7 +105,7 @@ pub(crate) fn measure(
     };
     let before = health(rig);
     trials(rig, arm, (plan, each), judge, &mut measured, progress)?;
-    measured.health = Health(before.zip(health(rig)));
+    rig.health = Health(before.zip(health(rig)));
     measured.load = rig.load.take().map(|load| load.facts());
     Ok(measured)
 }
@@ -154,6 +152,7 @@ fn empty_launch(rig: &mut Rig<'_, '_>) -> JobResult<Option<f64>> {
             turns: None,
             load: None,
             looked_at: false,
+            health: Health::default(),
         };
         // The first launch loads the kernel.
         bare.launch_once(&mut arm, Filling::FIXED)?;

@@ -178,6 +178,50 @@ impl<'a> DeviceCheck<'a> {
         }
     }
 
+    /// Compares the outputs with expected outputs in other memory, which contains the buffers'
+    /// blocks in order, starting at a byte of it. Returns `false` if the device does not find them
+    /// to be correct. Fails if other memory was changed.
+    pub(crate) fn agrees(
+        &self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+        (expected, mut at): (&DeviceBuffer, usize),
+    ) -> JobResult<bool> {
+        let Some(kept) = self.layout(executor, buffers) else { return Ok(false) };
+        let tools = executor.tools()?;
+        let mut inspection = tools.support.inspect(tools.stream).map_err(environment)?;
+        let surroundings = Surroundings::queue(buffers, tools, &mut inspection)?;
+        let mut outputs = Vec::new();
+        for (index, buffer) in buffers.iter().enumerate() {
+            if kept.places.iter().any(|(output, _)| *output == index) {
+                let expected = expected.address() + (at + buffer.front()) as u64;
+                let addresses = (buffer.address(), expected);
+                outputs.extend(self.compare(&mut inspection, (index, buffer), addresses)?);
+            }
+            at += buffer.block().1;
+        }
+        let findings = inspection.read().map_err(environment)?;
+        Compared { surroundings, outputs }.are_right(buffers, &kept, &findings)
+    }
+
+    /// Queues the comparison of an output at two addresses, if it has a tolerance.
+    fn compare(
+        &self,
+        inspection: &mut Inspection<'_>,
+        (output, buffer): (usize, &JobBuffer<'_>),
+        addresses: (u64, u64),
+    ) -> JobResult<Option<FindingHandle>> {
+        let Some(tolerance) = self.checks.tolerances.of(output) else { return Ok(None) };
+        // Elements that are not finite are compared on the host, which distinguishes them from
+        // unwritten ones.
+        let near =
+            NearTolerance { atol: tolerance.atol, rtol: tolerance.rtol, allow_non_finite: false };
+        let dtype = buffer.spec.dtype;
+        let count = (buffer.len() / dtype.size()) as u64;
+        let look = inspection.first_not_near(addresses, count, dtype, near);
+        look.map(Some).map_err(environment)
+    }
+
     /// Copies the outputs to `memory` and compares them there. All work is queued before the first
     /// wait.
     fn is_right(
@@ -214,23 +258,10 @@ impl<'a> DeviceCheck<'a> {
             references.queue(executor, buffers, index)?;
             for output in &reference.outputs {
                 let place = kept.places.iter().find(|(index, _)| index == output);
-                let (Some((_, at)), Some(tolerance)) = (place, checks.tolerances.of(*output))
-                else {
-                    continue;
-                };
-                // Elements that are not finite are compared on the host, which distinguishes them
-                // from unwritten ones.
-                let near = NearTolerance {
-                    atol: tolerance.atol,
-                    rtol: tolerance.rtol,
-                    allow_non_finite: false,
-                };
+                let Some((_, at)) = place else { continue };
                 let buffer = &buffers[*output];
-                let dtype = buffer.spec.dtype;
-                let count = (buffer.len() / dtype.size()) as u64;
                 let addresses = (memory.address() + *at as u64, buffer.address());
-                let look = inspection.first_not_near(addresses, count, dtype, near);
-                outputs.push(look.map_err(environment)?);
+                outputs.extend(self.compare(&mut inspection, (*output, buffer), addresses)?);
             }
         }
         Ok((Compared { surroundings, outputs }, inspection))

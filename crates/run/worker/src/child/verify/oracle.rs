@@ -21,10 +21,12 @@ use crate::child::device::executor::Executor;
 use crate::child::failure::{Failed, JobResult, environment};
 use crate::child::io::link::Link;
 use crate::child::memory::buffers::JobBuffer;
+use crate::child::memory::residue::Residue;
 use crate::child::timing::audit_schedule::Assigned;
 use crate::child::timing::inputs::Shown;
 use crate::child::timing::judge::{Audit, Judge, OnDevice, Phase, Referee, Verification};
 use crate::protocol::{AuditFacts, Blame, Checks, FromWorker, OutputCheck};
+use warpgauge_device::DeviceBuffer;
 use warpgauge_model::FailureCode;
 use warpgauge_validate::{Filling, ReasonCode};
 
@@ -86,8 +88,10 @@ impl<'a, 'l> Oracle<'a, 'l> {
     }
 
     /// Unloads the references, and hands the memory over for scrubbing.
-    pub(crate) fn retire(self) {
-        self.on_device.retire(self.references.retire());
+    pub(crate) fn retire(self) -> &'a mut Residue {
+        let residue = self.references.retire();
+        self.on_device.retire(residue);
+        residue
     }
 
     /// Performs work that is not the candidate's, while the candidate's time limit is paused.
@@ -218,6 +222,23 @@ impl<'a, 'l> Oracle<'a, 'l> {
     ) -> JobResult<()> {
         let left = self.on_device.unless_right(executor, buffers, &mut self.references)?;
         self.judge_later(executor, buffers, audit, left)
+    }
+
+    /// Verifies a timed launch whose expected outputs are in other memory: the buffers' blocks in
+    /// order, starting at a byte of it. Returns `false` if the device cannot confirm that the launch
+    /// is correct.
+    pub(crate) fn agrees(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+        expected: (&DeviceBuffer, usize),
+    ) -> JobResult<bool> {
+        let right = self.on_device.agrees(executor, buffers, expected)?;
+        if right {
+            self.verdicts.are_exact();
+            self.audits.done += 1;
+        }
+        Ok(right)
     }
 
     /// Judges the outputs of a launch after the first. `None` means that the device found them to

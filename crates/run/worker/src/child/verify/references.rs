@@ -5,6 +5,7 @@ use super::arranged;
 use super::expectations::{Expectations, Expected, ExpectedFile};
 use super::oracle::unknown;
 use crate::child::device::executor::Executor;
+use crate::child::device::runners::RemoteProgram;
 use crate::child::failure::{Failed, JobResult, environment};
 use crate::child::launch::program::LoadedProgram;
 use crate::child::memory::buffers::{JobBuffer, restore_all, rewrite_inputs};
@@ -12,7 +13,7 @@ use crate::child::memory::residue::Residue;
 use crate::child::memory::variables::Restored;
 use crate::child::secret::Secret;
 use crate::child::timing::inputs::{Shown, present};
-use crate::protocol::{Blame, Checks};
+use crate::protocol::{Blame, Checks, LentSets};
 use warpgauge_contract::Role;
 use warpgauge_device::Staging;
 use warpgauge_validate::{Filling, Nudge};
@@ -63,6 +64,24 @@ impl<'a> ReferenceKernels<'a> {
             self.load(executor, buffers, index)?;
         }
         Ok(())
+    }
+
+    /// Makes the process of a single reference compute the outputs of all prepared sets, and
+    /// unloads the reference. Returns `false` if that is impossible.
+    pub(crate) fn expect_sets(&mut self, executor: &Executor, sets: LentSets) -> JobResult<bool> {
+        let ([reference], true) = (&*self.checks.references, self.checks.files.is_empty()) else {
+            return Ok(false);
+        };
+        let Some(runners) = &executor.runners else { return Ok(false) };
+        // The process cannot have the buffers open as well.
+        for reference in self.loaded.drain(..) {
+            reference.retire(self.residue);
+        }
+        let runner = runners.of(Blame::Reference)?;
+        let how = (Blame::Reference, Restored::ConstantsToo);
+        let mut program = RemoteProgram::load_on_sets(runner, &reference.launches, sets, how)?;
+        program.expect().map_err(|error| Failed::device(error, Blame::Reference))?;
+        Ok(true)
     }
 
     fn load(

@@ -1,0 +1,213 @@
+//! Sealed launches whose inputs the judge prepares ahead.
+//!
+//! A change between the contexts of two processes takes longer than most kernels. The judge
+//! therefore prepares the buffers' content for several sealed launches before the candidate's first
+//! launch. It encrypts each such set under a separate key, and lends the memory of all sets. At a
+//! sealed launch the candidate's process gets the key of one set, decrypts it, copies it to the
+//! buffers, and launches. Then it copies the buffers back, and sends a hash of that copy to the
+//! judge. The judge verifies the copies after the last launch. The hash shows that a copy has not
+//! changed since its launch ended.
+//!
+//! A single reference computes all expected outputs ahead, too, on copies of the sets that only its
+//! own process can open.
+
+use std::collections::VecDeque;
+
+use crate::child::device::executor::Executor;
+use crate::child::failure::{Failed, JobResult, environment};
+use crate::child::memory::buffers::{JobBuffer, restore_all};
+use crate::child::memory::residue::Residue;
+use crate::child::memory::write_batch::Writes;
+use crate::child::timing::inputs::{Inputs, Shown};
+use crate::child::timing::judge::{Audit, Judge, Phase, Referee};
+use crate::child::timing::lent_sets::{load, range, save};
+use crate::child::verify::oracle::Oracle;
+use crate::child::verify::references::ReferenceKernels;
+use crate::child::verify::surroundings::nothing_else_touched;
+use crate::protocol::LentSets;
+use warpgauge_device::DeviceBuffer;
+use warpgauge_model::DeviceKind;
+use warpgauge_model::gate_page::Digest;
+use warpgauge_validate::{Filling, Reason};
+
+/// Maximum size of all sets, bytes; the reference's copies have the same size. Above it, saving memory is more important than saving time.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// Maximum size of all sets on the emulated device, which encrypts slowly, bytes.
+const MOST_EMULATED_BYTES: u64 = 64 << 10;
+
+/// Largest share of the device's memory that all sets take: one part of this many.
+const MEMORY_SHARE: u64 = 16;
+
+/// Sets are encrypted in blocks of this size, bytes.
+const BLOCK_BYTES: usize = 64;
+
+/// The judge's side: sets for launches to come, and launches to verify.
+pub(crate) struct PreparedSets {
+    memory: DeviceBuffer,
+    /// Memory of the same size for the reference: the same inputs with other fillings, and later
+    /// its outputs.
+    references: DeviceBuffer,
+    /// Whether the reference has computed its outputs.
+    are_expected: bool,
+    /// Size of a set, bytes: the blocks of all buffers, one after the other.
+    set_bytes: usize,
+    ready: VecDeque<ReadySet>,
+    ended: Vec<EndedLaunch>,
+}
+
+/// Content of the buffers before a launch.
+struct ReadySet {
+    index: usize,
+    key: Digest,
+    shown: Shown,
+    filling: Filling,
+}
+
+/// A launch that has ended. The set's memory contains the buffers as the launch left them.
+struct EndedLaunch {
+    index: usize,
+    shown: Shown,
+    filling: Filling,
+    /// Hash of the set's memory at the end of the launch.
+    digest: Digest,
+}
+
+/// A set that a runner may decrypt now.
+pub(crate) struct OpenedSet {
+    pub index: u32,
+    pub key: Digest,
+    shown: Shown,
+    filling: Filling,
+}
+
+impl PreparedSets {
+    /// Prepares `count` sets. Afterwards the buffers' inputs are those of the contract. Returns
+    /// `None` if the sets are too large, or if the device cannot prepare them.
+    ///
+    /// All inputs must change from launch to launch: a copy of earlier results must be useless to
+    /// the kernel, because it could find the memory of the sets.
+    pub(crate) fn prepare(
+        executor: &Executor,
+        buffers: &mut [JobBuffer<'_>],
+        inputs: &mut Inputs,
+        count: usize,
+    ) -> JobResult<Option<Self>> {
+        let set_bytes = buffers.iter().map(|buffer| buffer.block().1).sum::<usize>();
+        let bytes = set_bytes as u64 * count as u64;
+        let most = match executor.device().kind {
+            DeviceKind::Cuda => MOST_BYTES.min(executor.device().memory_bytes / MEMORY_SHARE),
+            DeviceKind::Emulator => MOST_EMULATED_BYTES,
+        };
+        let whole = buffers.iter().all(|buffer| buffer.block().1.is_multiple_of(BLOCK_BYTES));
+        if !whole || bytes == 0 || bytes > most || !inputs.are_all_moving(buffers) {
+            return Ok(None);
+        }
+        let new = || DeviceBuffer::new(&executor.context, bytes, "sealed launches");
+        // Without this memory, the judge seals each launch when its turn comes.
+        let (Ok(memory), Ok(references)) = (new(), new()) else { return Ok(None) };
+        let tools = executor.tools()?;
+        let mut locks = executor.locks()?;
+        let keys = executor.take_keys(count, &mut locks).map_err(environment)?;
+        let mut ready = VecDeque::with_capacity(count);
+        for (index, key) in keys.into_iter().enumerate() {
+            let filling = inputs.filling();
+            let shown = inputs.prepare(buffers, filling, tools)?;
+            save(executor, buffers, (&memory, index * set_bytes)).map_err(environment)?;
+            let set = range(&memory, index, set_bytes);
+            locks.turn(set.0, set, index).map_err(environment)?;
+            // An element that neither kernel writes must differ.
+            restore_all(buffers, inputs.filling(), tools).map_err(environment)?;
+            save(executor, buffers, (&references, index * set_bytes)).map_err(environment)?;
+            ready.push_back(ReadySet { index, key, shown, filling });
+        }
+        let mut writes = Writes::new(tools);
+        let canonical = Shown::CANONICAL.seed;
+        buffers.iter_mut().try_for_each(|buffer| buffer.reseed(canonical, &mut writes))?;
+        writes.send().map_err(environment)?;
+        executor.stream.synchronize().map_err(environment)?;
+        executor.keep_locks(locks);
+        let ended = Vec::new();
+        Ok(Some(Self { memory, references, are_expected: false, set_bytes, ready, ended }))
+    }
+
+    /// Returns what the candidate's process needs to open the sets.
+    pub(crate) fn lend(&self, buffers: &[JobBuffer<'_>]) -> JobResult<LentSets> {
+        lent(&self.memory, buffers)
+    }
+
+    /// Makes a single reference compute the expected outputs of all sets in its process. Returns
+    /// `false` if there is no such reference.
+    pub(crate) fn expect(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+        references: &mut ReferenceKernels<'_>,
+    ) -> JobResult<bool> {
+        let sets = lent(&self.references, buffers)?;
+        self.are_expected = references.expect_sets(executor, sets)?;
+        Ok(self.are_expected)
+    }
+
+    /// Returns the next set; `None` if all sets are used.
+    pub(crate) fn open(&mut self) -> Option<OpenedSet> {
+        let ReadySet { index, key, shown, filling } = self.ready.pop_front()?;
+        Some(OpenedSet { index: index as u32, key, shown, filling })
+    }
+
+    /// Records the end of a launch. `digest` is the hash that its runner sent.
+    pub(crate) fn ended(&mut self, set: OpenedSet, digest: Digest) {
+        let OpenedSet { index, shown, filling, .. } = set;
+        self.ended.push(EndedLaunch { index: index as usize, shown, filling, digest });
+    }
+
+    /// Verifies all launches that have ended. The runner must not use the buffers any more.
+    pub(crate) fn verify(
+        &mut self,
+        executor: &Executor,
+        buffers: &mut [JobBuffer<'_>],
+        oracle: &mut Oracle<'_, '_>,
+    ) -> JobResult<()> {
+        let ended = std::mem::take(&mut self.ended);
+        let set = |launch: &EndedLaunch| range(&self.memory, launch.index, self.set_bytes);
+        let sets = ended.iter().map(set).collect::<Vec<_>>();
+        let mut locks = executor.locks()?;
+        let digests = locks.digests(&sets).map_err(environment)?;
+        executor.keep_locks(locks);
+        if !digests.iter().eq(ended.iter().map(|launch| &launch.digest)) {
+            return Err(Failed::reason(Reason::results_changed()));
+        }
+        let mut left = ended.len();
+        for launch in ended {
+            left -= 1;
+            let kind = executor.device().kind;
+            buffers.iter_mut().try_for_each(|buffer| buffer.adopt(launch.shown.seed, kind))?;
+            let from = launch.index * self.set_bytes;
+            load(executor, buffers, (&self.memory, from)).map_err(environment)?;
+            let expected = &self.references;
+            if self.are_expected && oracle.agrees(executor, buffers, (expected, from))? {
+                continue;
+            }
+            let audit =
+                Audit { trial: 0, shown: launch.shown, filling: launch.filling, under_load: false };
+            oracle.begin(Phase::Timed, launch.index, vec![0], left);
+            if !(oracle.takes(0) && oracle.verify(executor, buffers, audit)?) {
+                // No other process can check whether the launch changed inputs.
+                nothing_else_touched(executor, buffers)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands the memory over for scrubbing.
+    pub(crate) fn retire(self, residue: &mut Residue) {
+        residue.take_memory(self.memory);
+        residue.take_memory(self.references);
+    }
+}
+
+fn lent(memory: &DeviceBuffer, buffers: &[JobBuffer<'_>]) -> JobResult<LentSets> {
+    let handle = memory.export().map_err(environment)?;
+    let blocks = buffers.iter().map(|buffer| (buffer.block().1 as u64, buffer.front() as u64));
+    Ok(LentSets { handle, bytes: memory.len() as u64, blocks: blocks.collect() })
+}
