@@ -178,12 +178,11 @@ impl Executor {
             inspection.read()?;
         }
         support.first_difference(memory.address(), &memory, WARM_BYTES, &self.stream)?;
-        let locks = LockMemory::new(&self.context, HASHED_BYTES, &self.stream)?;
-        let mut locks = Locks::with(locks, &self.context, support, &self.stream);
-        let range = (memory.address(), WARM_BYTES as u64);
-        locks.turn(range.0, range, 0)?;
-        locks.digests(&[range])?;
-        self.lock_memory.replace(Some(locks.into_memory()));
+        self.with_locks(support, |locks| {
+            let range = (memory.address(), WARM_BYTES as u64);
+            locks.turn(range.0, range, 0)?;
+            locks.digests(&[range])
+        })?;
         timing.wipe.queue(&self.stream)?;
         // Nothing may be loaded while a blocking kernel runs: the driver would wait for the device.
         timing.blocking_kernel.launch(support, &self.stream)?;
@@ -215,15 +214,20 @@ impl Executor {
         })
     }
 
-    /// Returns the means to encrypt, decrypt and hash device memory. [`Self::keep_locks`] takes them
-    /// back.
-    pub(crate) fn locks(&self) -> JobResult<Locks<'_>> {
-        let Tools { context, support, stream, .. } = self.tools()?;
-        let memory = match self.lock_memory.borrow_mut().take() {
-            Some(memory) => memory,
-            None => LockMemory::new(context, HASHED_BYTES, stream).map_err(environment)?,
-        };
-        Ok(Locks::with(memory, context, support, stream))
+    /// Encrypts, decrypts or hashes device memory.
+    pub(crate) fn with_locks<T>(
+        &self,
+        support: &Support,
+        work: impl FnOnce(&mut Locks<'_>) -> Result<T, DeviceError>,
+    ) -> Result<T, DeviceError> {
+        let (context, stream) = (&self.context, &self.stream);
+        let kept = self.lock_memory.borrow_mut().take();
+        let memory = kept
+            .map_or_else(|| LockMemory::new(context, HASHED_BYTES, stream), Ok::<_, DeviceError>)?;
+        let mut locks = Locks::with(memory, context, support, stream);
+        let done = work(&mut locks);
+        self.lock_memory.replace(Some(locks.into_memory()));
+        done
     }
 
     /// Returns `count` random keys that no other job uses. The locks have them in this order.
@@ -241,23 +245,16 @@ impl Executor {
         Ok(keys)
     }
 
-    /// Draws the keys of a judge's next job, and copies them to the device.
+    /// Draws the keys of a judge's next job, and copies them to the device, if its last job used
+    /// keys.
     pub(crate) fn renew_keys(&self) -> Result<(), DeviceError> {
-        let Some(memory) = self.lock_memory.borrow_mut().take().filter(|_| self.is_judge) else {
-            return Ok(());
-        };
-        let Some(support) = &self.support else { return Ok(()) };
-        let mut locks = Locks::with(memory, &self.context, support, &self.stream);
-        let keys = random_keys(KEYS_AHEAD);
-        locks.take_keys(&keys)?;
-        self.keys.replace(keys);
-        self.keep_locks(locks);
+        let Some(support) = self.support.as_ref().filter(|_| self.is_judge) else { return Ok(()) };
+        if self.keys.borrow().is_empty() && self.lock_memory.borrow().is_some() {
+            let keys = random_keys(KEYS_AHEAD);
+            self.with_locks(support, |locks| locks.take_keys(&keys))?;
+            self.keys.replace(keys);
+        }
         Ok(())
-    }
-
-    /// Keeps the memory for the next use.
-    pub(crate) fn keep_locks(&self, locks: Locks<'_>) {
-        self.lock_memory.replace(Some(locks.into_memory()));
     }
 
     /// Returns the byte for guard bands. It differs from the poison of outputs, and is random for

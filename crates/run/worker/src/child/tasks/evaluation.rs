@@ -78,9 +78,6 @@ pub(crate) fn run(
             let with = (&mut oracle, &*job.directory);
             let judged = judge(&mut rig, plan, &mut program, with, timings, told);
             told.audits = oracle.audits.clone();
-            if let (Ok(()), Some(turns)) = (&judged, &mut rig.turns) {
-                turns.end();
-            }
             oracle.retire();
             judged
         }
@@ -100,9 +97,6 @@ pub(crate) fn run(
     let _ = link.borrow_mut().send(&FromWorker::Executed);
     told.health = timed(&mut outcome.timings.monitor_ms, || health.told());
     if let Some(turns) = turns {
-        // The judge is the only user of the buffers once its connection is closed, after this job.
-        // Errors have been reported already.
-        let _ = executor.stream.synchronize();
         told.sealed.turns = turns.made;
         told.sealed.launches = turns.into_taken(residue);
     }
@@ -222,20 +216,14 @@ fn measure(
     told: &mut EvaluatedRun,
 ) -> JobResult<()> {
     let Some(trials) = &plan.trials else { return Ok(()) };
-    let link = oracle.link();
-    if let Some(turns) = &mut rig.turns {
-        let mut waited = false;
-        let ready = timed(&mut timings.verify_ms, || {
-            turns.wait_until_ready(|| {
-                waited = true;
-                let _ = link.borrow_mut().send(&FromWorker::Verifying);
-            })
-        });
-        if waited {
-            let _ = link.borrow_mut().send(&FromWorker::Resumed);
-        }
-        ready?;
+    let Rig { executor, turns, .. } = rig;
+    if let Some(turns) = turns {
+        timed(&mut timings.verify_ms, || match turns.is_answered_soon() {
+            true => turns.wait(),
+            false => oracle.aside(executor, |_| turns.wait()),
+        })?;
     }
+    let link = oracle.link();
     let mut progress = |samples: &[f32]| link.borrow_mut().progress(samples.len(), samples);
     let measured = timed(&mut timings.execute_ms, || {
         trials::measure(rig, program, trials, oracle, &mut progress)
@@ -256,21 +244,18 @@ fn measure(
         told.lines = timed(&mut timings.execute_ms, || rig.time_steps(program))?;
     }
     // An unverified launch may have written outside its outputs.
-    let Rig { executor, buffers, looked_at, .. } = rig;
+    let Rig { executor, buffers, looked_at, turns, .. } = rig;
     let look = if *looked_at { guards_intact } else { nothing_else_touched };
     let looked =
         timed(&mut timings.verify_ms, || oracle.aside(executor, |_| look(executor, buffers)));
     looked?;
     let lasts = is_proven(plan) && program.keeps_state();
-    if let Some(turns) = &mut rig.turns {
+    if let Some(turns) = turns {
         turns.end();
         if lasts || plan.lint {
             // The buffers are used again below. The judge's verdict on timed launches comes first.
-            let link = oracle.link();
-            let _ = link.borrow_mut().send(&FromWorker::Verifying);
-            let judged = timed(&mut timings.verify_ms, || turns.wait_for_verdict());
-            let _ = link.borrow_mut().send(&FromWorker::Resumed);
-            judged?;
+            let wait = || oracle.aside(executor, |_| turns.wait());
+            timed(&mut timings.verify_ms, wait)?;
         }
     }
     if !lasts {

@@ -30,7 +30,8 @@ use warpgauge_model::DeviceKind;
 use warpgauge_model::gate_page::Digest;
 use warpgauge_validate::{Filling, Reason};
 
-/// Maximum size of all sets, bytes; the reference's copies have the same size. Above it, saving memory is more important than saving time.
+/// Maximum size of all sets, bytes; the reference's copies have the same size. Above it, saving
+/// memory is more important than saving time.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// Maximum size of all sets on the emulated device, which encrypts slowly, bytes.
@@ -52,37 +53,22 @@ pub(crate) struct PreparedSets {
     are_expected: bool,
     /// Size of a set, bytes: the blocks of all buffers, one after the other.
     set_bytes: usize,
-    ready: VecDeque<ReadySet>,
-    ended: Vec<EndedLaunch>,
+    ready: VecDeque<PreparedSet>,
+    /// Sets whose launches have ended, each with the hash of its memory at the end of the launch.
+    /// The memory contains the buffers as the launch left them.
+    ended: Vec<(PreparedSet, Digest)>,
 }
 
 /// Content of the buffers before a launch.
-struct ReadySet {
-    index: usize,
-    key: Digest,
-    shown: Shown,
-    filling: Filling,
-}
-
-/// A launch that has ended. The set's memory contains the buffers as the launch left them.
-struct EndedLaunch {
-    index: usize,
-    shown: Shown,
-    filling: Filling,
-    /// Hash of the set's memory at the end of the launch.
-    digest: Digest,
-}
-
-/// A set that a runner may decrypt now.
-pub(crate) struct OpenedSet {
-    pub index: u32,
+pub(crate) struct PreparedSet {
+    pub index: usize,
     pub key: Digest,
     shown: Shown,
     filling: Filling,
 }
 
 impl PreparedSets {
-    /// Prepares `count` sets. Afterwards the buffers' inputs are those of the contract. Returns
+    /// Queues the preparation of `count` sets, and of the contract's inputs after it. Returns
     /// `None` if the sets are too large, or if the device cannot prepare them.
     ///
     /// All inputs must change from launch to launch: a copy of earlier results must be useless to
@@ -107,26 +93,26 @@ impl PreparedSets {
         // Without this memory, the judge seals each launch when its turn comes.
         let (Ok(memory), Ok(references)) = (new(), new()) else { return Ok(None) };
         let tools = executor.tools()?;
-        let mut locks = executor.locks()?;
-        let keys = executor.take_keys(count, &mut locks).map_err(environment)?;
+        let keys = executor.with_locks(tools.support, |locks| executor.take_keys(count, locks));
+        let keys = keys.map_err(environment)?;
         let mut ready = VecDeque::with_capacity(count);
         for (index, key) in keys.into_iter().enumerate() {
             let filling = inputs.filling();
             let shown = inputs.prepare(buffers, filling, tools)?;
             save(executor, buffers, (&memory, index * set_bytes)).map_err(environment)?;
             let set = range(&memory, index, set_bytes);
-            locks.turn(set.0, set, index).map_err(environment)?;
+            let encrypted =
+                executor.with_locks(tools.support, |locks| locks.turn(set.0, set, index));
+            encrypted.map_err(environment)?;
             // An element that neither kernel writes must differ.
             restore_all(buffers, inputs.filling(), tools).map_err(environment)?;
             save(executor, buffers, (&references, index * set_bytes)).map_err(environment)?;
-            ready.push_back(ReadySet { index, key, shown, filling });
+            ready.push_back(PreparedSet { index, key, shown, filling });
         }
         let mut writes = Writes::new(tools);
         let canonical = Shown::CANONICAL.seed;
         buffers.iter_mut().try_for_each(|buffer| buffer.reseed(canonical, &mut writes))?;
         writes.send().map_err(environment)?;
-        executor.stream.synchronize().map_err(environment)?;
-        executor.keep_locks(locks);
         let ended = Vec::new();
         Ok(Some(Self { memory, references, are_expected: false, set_bytes, ready, ended }))
     }
@@ -149,16 +135,14 @@ impl PreparedSets {
         Ok(self.are_expected)
     }
 
-    /// Returns the next set; `None` if all sets are used.
-    pub(crate) fn open(&mut self) -> Option<OpenedSet> {
-        let ReadySet { index, key, shown, filling } = self.ready.pop_front()?;
-        Some(OpenedSet { index: index as u32, key, shown, filling })
+    /// Returns the next set, which a runner may decrypt now; `None` if all sets are used.
+    pub(crate) fn open(&mut self) -> Option<PreparedSet> {
+        self.ready.pop_front()
     }
 
     /// Records the end of a launch. `digest` is the hash that its runner sent.
-    pub(crate) fn ended(&mut self, set: OpenedSet, digest: Digest) {
-        let OpenedSet { index, shown, filling, .. } = set;
-        self.ended.push(EndedLaunch { index: index as usize, shown, filling, digest });
+    pub(crate) fn ended(&mut self, set: PreparedSet, digest: Digest) {
+        self.ended.push((set, digest));
     }
 
     /// Verifies all launches that have ended. The runner must not use the buffers any more.
@@ -168,29 +152,25 @@ impl PreparedSets {
         buffers: &mut [JobBuffer<'_>],
         oracle: &mut Oracle<'_, '_>,
     ) -> JobResult<()> {
-        let ended = std::mem::take(&mut self.ended);
-        let set = |launch: &EndedLaunch| range(&self.memory, launch.index, self.set_bytes);
-        let sets = ended.iter().map(set).collect::<Vec<_>>();
-        let mut locks = executor.locks()?;
-        let digests = locks.digests(&sets).map_err(environment)?;
-        executor.keep_locks(locks);
-        if !digests.iter().eq(ended.iter().map(|launch| &launch.digest)) {
+        let (sets, committed): (Vec<_>, Vec<_>) = self.ended.drain(..).unzip();
+        let ranges =
+            sets.iter().map(|set: &PreparedSet| range(&self.memory, set.index, self.set_bytes));
+        let ranges = ranges.collect::<Vec<_>>();
+        let support = executor.tools()?.support;
+        let digests = executor.with_locks(support, |locks| locks.digests(&ranges));
+        if digests.map_err(environment)? != committed {
             return Err(Failed::reason(Reason::results_changed()));
         }
-        let mut left = ended.len();
-        for launch in ended {
-            left -= 1;
-            let kind = executor.device().kind;
-            buffers.iter_mut().try_for_each(|buffer| buffer.adopt(launch.shown.seed, kind))?;
-            let from = launch.index * self.set_bytes;
-            load(executor, buffers, (&self.memory, from)).map_err(environment)?;
-            let expected = &self.references;
-            if self.are_expected && oracle.agrees(executor, buffers, (expected, from))? {
+        let kind = executor.device().kind;
+        for (later, PreparedSet { index, shown, filling, .. }) in (0..sets.len()).rev().zip(sets) {
+            buffers.iter_mut().try_for_each(|buffer| buffer.adopt(shown.seed, kind))?;
+            let at = index * self.set_bytes;
+            load(executor, buffers, (&self.memory, at)).map_err(environment)?;
+            if self.are_expected && oracle.agrees(executor, buffers, (&self.references, at))? {
                 continue;
             }
-            let audit =
-                Audit { trial: 0, shown: launch.shown, filling: launch.filling, under_load: false };
-            oracle.begin(Phase::Timed, launch.index, vec![0], left);
+            let audit = Audit { trial: 0, shown, filling, under_load: false };
+            oracle.begin(Phase::Timed, index, vec![0], later);
             if !(oracle.takes(0) && oracle.verify(executor, buffers, audit)?) {
                 // No other process can check whether the launch changed inputs.
                 nothing_else_touched(executor, buffers)?;

@@ -138,7 +138,7 @@ fn judge(
             && let Some(set) = sets.open()
         {
             let how = rig.inputs.timed_launch(rig.buffers, rig.cache, true);
-            let (ms, digest) = runner.borrow_mut().unlock((set.index, set.key), how)?;
+            let (ms, digest) = runner.borrow_mut().unlock((set.index as u32, set.key), how)?;
             told.samples_ms.push(ms);
             sets.ended(set, digest);
             continue;

@@ -40,15 +40,15 @@ impl LentMemory {
         buffers: &[JobBuffer<'_>],
         (index, key): (usize, Digest),
     ) -> JobResult<()> {
-        let mut locks = executor.locks()?;
+        let support = executor.tools()?.support;
         let set = range(&self.memory, index, self.set_bytes);
-        let decrypted = locks
-            .take_keys(&[key])
-            .and_then(|()| locks.turn(set.0, set, 0))
-            .and_then(|()| locks.forget_keys());
-        executor.keep_locks(locks);
-        let copied = decrypted
-            .and_then(|()| load(executor, buffers, (&self.memory, index * self.set_bytes)));
+        let decrypted = executor.with_locks(support, |locks| {
+            locks.take_keys(&[key])?;
+            locks.turn(set.0, set, 0)?;
+            locks.forget_keys()
+        });
+        let at = index * self.set_bytes;
+        let copied = decrypted.and_then(|()| load(executor, buffers, (&self.memory, at)));
         copied.map_err(environment)
     }
 
@@ -59,10 +59,11 @@ impl LentMemory {
         buffers: &[JobBuffer<'_>],
         index: usize,
     ) -> JobResult<Digest> {
-        save(executor, buffers, (&self.memory, index * self.set_bytes)).map_err(environment)?;
-        let mut locks = executor.locks()?;
-        let digests = locks.digests(&[range(&self.memory, index, self.set_bytes)]);
-        executor.keep_locks(locks);
+        let support = executor.tools()?.support;
+        let set = range(&self.memory, index, self.set_bytes);
+        let copied = save(executor, buffers, (&self.memory, index * self.set_bytes));
+        let digests =
+            copied.and_then(|()| executor.with_locks(support, |locks| locks.digests(&[set])));
         Ok(digests.map_err(environment)?.first().copied().unwrap_or_default())
     }
 }
@@ -76,24 +77,29 @@ pub(crate) fn range(memory: &DeviceBuffer, index: usize, set_bytes: usize) -> By
 pub(crate) fn save(
     executor: &Executor,
     buffers: &[JobBuffer<'_>],
-    (memory, mut at): (&DeviceBuffer, usize),
+    to: (&DeviceBuffer, usize),
 ) -> Result<(), DeviceError> {
-    for buffer in buffers {
-        buffer.save_block((memory, at), &executor.stream)?;
-        at += buffer.block().1;
-    }
-    Ok(())
+    each_block(buffers, to, |buffer, to| buffer.save_block(to, &executor.stream))
 }
 
 /// Queues copies from memory, starting at a byte of it, to all buffers' blocks.
 pub(crate) fn load(
     executor: &Executor,
     buffers: &[JobBuffer<'_>],
-    (memory, mut at): (&DeviceBuffer, usize),
+    from: (&DeviceBuffer, usize),
 ) -> Result<(), DeviceError> {
-    for buffer in buffers {
-        buffer.load_block((memory, at), &executor.stream)?;
+    each_block(buffers, from, |buffer, from| buffer.load_block(from, &executor.stream))
+}
+
+/// Copies each buffer's block to or from its place in a set, which starts at a byte of the memory.
+fn each_block(
+    buffers: &[JobBuffer<'_>],
+    (memory, mut at): (&DeviceBuffer, usize),
+    copy: impl Fn(&JobBuffer<'_>, (&DeviceBuffer, usize)) -> Result<(), DeviceError>,
+) -> Result<(), DeviceError> {
+    buffers.iter().try_for_each(|buffer| {
+        let place = (memory, at);
         at += buffer.block().1;
-    }
-    Ok(())
+        copy(buffer, place)
+    })
 }

@@ -8,12 +8,12 @@
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
+
 use super::audit_schedule::Assigned;
 use super::judge::Phase;
 use super::lent_sets::LentMemory;
 use super::stage::Stage;
-use rustix::event::{PollFd, PollFlags, Timespec};
-
 use crate::child::device::executor::{Executor, TimingAids};
 use crate::child::failure::{Failed, JobResult, candidate, environment};
 use crate::child::io::link::Link;
@@ -24,7 +24,6 @@ use crate::frame;
 use crate::protocol::{Blame, BufferSpec, FromRunner, LaunchHow, ToRunner};
 use warpgauge_device::{DeviceError, Event};
 use warpgauge_model::FailureCode;
-use warpgauge_model::gate_page::Digest;
 use warpgauge_statistics::sealed_times;
 
 /// Maximum wait for the judge. It compiles nothing, and has launched its reference before.
@@ -45,8 +44,6 @@ pub(crate) struct Turns {
     pub made: u32,
     /// Whether more launches were sealed because times disagreed.
     confirmed: bool,
-    /// Whether the end was announced.
-    ended: bool,
 }
 
 impl Turns {
@@ -60,10 +57,6 @@ impl Turns {
     ) -> JobResult<Self> {
         let tools = executor.tools()?;
         let judge = link.socket()?;
-        let wait = |judge: &UnixStream, longest| {
-            judge.set_read_timeout(longest).map_err(|error| silent(&error.to_string()))
-        };
-        wait(&judge, (!measures).then_some(PATIENCE))?;
         let mut turns = Self {
             judge,
             sets: None,
@@ -71,15 +64,15 @@ impl Turns {
             taken: Vec::new(),
             made: 0,
             confirmed: false,
-            ended: false,
         };
+        turns.limit_wait((!measures).then_some(PATIENCE))?;
         let (lent, guard, sets) = match turns.hear()? {
             ToRunner::Open { buffers, guard, sets, .. } if buffers.len() == specs.len() => {
                 (buffers, guard, sets)
             }
             other => return Err(out_of_turn(&other)),
         };
-        wait(&turns.judge, Some(PATIENCE))?;
+        turns.limit_wait(Some(PATIENCE))?;
         for (spec, lent) in specs.iter().zip(&lent) {
             buffers.push(JobBuffer::borrow(spec, lent, guard, tools)?);
         }
@@ -88,33 +81,27 @@ impl Turns {
         Ok(turns)
     }
 
-    /// Waits until the judge is ready for the first sealed launch. Its references have then run and
-    /// do not disturb the timing. `slow` is called before a wait that is not brief.
-    pub(crate) fn wait_until_ready(&mut self, slow: impl FnOnce()) -> JobResult<()> {
+    /// Waits briefly for a message of the judge. Returns whether there is one.
+    pub(crate) fn is_answered_soon(&self) -> bool {
         let mut socket = [PollFd::new(&self.judge, PollFlags::IN)];
         let brief = Timespec { tv_sec: 0, tv_nsec: BRIEF_NS };
-        if rustix::event::poll(&mut socket, Some(&brief)) == Ok(0) {
-            slow();
-        }
-        self.wait_for_yield()
+        rustix::event::poll(&mut socket, Some(&brief)) != Ok(0)
     }
 
-    /// Waits until the judge has verified all launches. Then this process may use the buffers
-    /// again. [`Self::end`] comes before.
-    pub(crate) fn wait_for_verdict(&mut self) -> JobResult<()> {
-        self.wait_for_yield()
-    }
-
-    /// Waits, without a limit of its own, until the judge lets this process continue.
-    fn wait_for_yield(&mut self) -> JobResult<()> {
-        let limit = |judge: &UnixStream, longest| {
-            judge.set_read_timeout(longest).map_err(|error| silent(&error.to_string()))
-        };
-        limit(&self.judge, None)?;
+    /// Waits, without a limit of its own, until the judge lets this process continue: before the
+    /// first sealed launch until references have run, which would disturb the timing, and after
+    /// [`Self::end`] until all launches are verified.
+    pub(crate) fn wait(&mut self) -> JobResult<()> {
+        self.limit_wait(None)?;
         match self.hear()? {
-            ToRunner::Yield => limit(&self.judge, Some(PATIENCE)),
+            ToRunner::Yield => self.limit_wait(Some(PATIENCE)),
             other => Err(out_of_turn(&other)),
         }
+    }
+
+    /// Sets the maximum wait for a message of the judge.
+    fn limit_wait(&self, longest: Option<Duration>) -> JobResult<()> {
+        self.judge.set_read_timeout(longest).map_err(|error| silent(&error.to_string()))
     }
 
     /// Begins a batch, after `before` timed launches. The launches at `places` are sealed. After
@@ -177,7 +164,9 @@ impl Turns {
             let (forget, how, set) = match self.hear()? {
                 ToRunner::Launch { forget, how: LaunchHow::Timed(how), .. } => (forget, how, None),
                 ToRunner::Unlock { set, key, how } => {
-                    (true, how, Some(self.unlock(executor, buffers, (set as usize, key))?))
+                    let set = set as usize;
+                    self.sets()?.unlock(executor, buffers, (set, key))?;
+                    (true, how, Some(set))
                 }
                 ToRunner::Yield => return took.ok_or_else(|| silent("it did not launch")),
                 other => return Err(out_of_turn(&other)),
@@ -192,7 +181,7 @@ impl Turns {
             });
             match timed {
                 Ok(ms) if let Some(set) = set => {
-                    let digest = self.commit(executor, buffers, set)?;
+                    let digest = self.sets()?.commit(executor, buffers, set)?;
                     self.tell(&FromRunner::Committed { ms, digest })?;
                     return Ok(ms);
                 }
@@ -205,37 +194,13 @@ impl Turns {
         }
     }
 
-    /// Decrypts a set that the judge prepared, and queues its copies to the buffers. Returns the
-    /// index of the set.
-    fn unlock(
-        &self,
-        executor: &Executor,
-        buffers: &[JobBuffer<'_>],
-        (set, key): (usize, Digest),
-    ) -> JobResult<usize> {
-        self.sets()?.unlock(executor, buffers, (set, key)).map(|()| set)
-    }
-
-    /// Copies the buffers to a set, and returns the hash of the copy.
-    fn commit(
-        &self,
-        executor: &Executor,
-        buffers: &[JobBuffer<'_>],
-        set: usize,
-    ) -> JobResult<Digest> {
-        self.sets()?.commit(executor, buffers, set)
-    }
-
     fn sets(&self) -> JobResult<&LentMemory> {
         self.sets.as_ref().ok_or_else(|| silent("it has prepared no inputs"))
     }
 
     /// Announces that no more launches are handed over. The judge now uses the buffers, until
-    /// [`Self::wait_for_verdict`] returns, and keeps them until the connection is closed.
+    /// [`Self::wait`] returns, and keeps them until the connection is closed.
     pub(crate) fn end(&mut self) {
-        if std::mem::replace(&mut self.ended, true) {
-            return;
-        }
         // If the judge has ended, this message is lost, which does no harm.
         let _ = self.tell(&FromRunner::NoTurns);
     }
