@@ -107,8 +107,8 @@ pub const MUTATIONS: &[Mutation] = &[
         name: "lasting",
         what: "launches that keep their variables run in sequence, and the last are verified",
         file: "crates/run/worker/src/child/tasks/evaluation.rs",
-        text: "let lasts = is_proven(plan) && program.keeps_state();",
-        replacement: "let lasts = { let _ = is_proven(plan) && program.keeps_state(); false };",
+        text: "is_proven(plan) && program.keeps_state()",
+        replacement: "{ let _ = is_proven(plan) && program.keeps_state(); false }",
         noticed: By(&["counter_goes_wrong_at_launch_60", "counter_goes_wrong_at_launch_150"]),
     },
     Mutation {
@@ -188,8 +188,8 @@ pub const MUTATIONS: &[Mutation] = &[
         what: "results for the contract's own inputs are compared",
         file: "crates/run/worker/src/child/verify/verdicts.rs",
         text: "told.push(OutputCheck { buffer, comparison: judged });",
-        replacement: "told.push(OutputCheck { buffer, comparison: Comparison { passed: true, \
-                      ..judged } });",
+        replacement: "let mut comparison = judged; comparison.passed = true; \
+                      told.push(OutputCheck { buffer, comparison });",
         noticed: By(&["precision_downgrade", "wrong_tail", "data_race"]),
     },
     Mutation {
@@ -199,6 +199,14 @@ pub const MUTATIONS: &[Mutation] = &[
         text: "oracle.takes(0) && oracle.verify(rig.executor, rig.buffers, audit)?",
         replacement: "let _ = audit; false",
         noticed: By(&["counter_where_all_are_sealed"]),
+    },
+    Mutation {
+        name: "sealed_ahead",
+        what: "the judge verifies the results of a launch whose inputs it prepared ahead",
+        file: "crates/run/worker/src/child/tasks/prepared_sets.rs",
+        text: "oracle.takes(0) && oracle.verify(executor, buffers, audit)?",
+        replacement: "{ let _ = audit; false }",
+        noticed: By(&["counter_where_all_are_sealed_ahead"]),
     },
     Mutation {
         name: "sealed_answer",
