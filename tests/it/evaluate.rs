@@ -145,6 +145,76 @@ fn no_key_learns_what_another_key_had_compiled() {
     assert!(hit("/compile", &compile, "two"), "its own is");
 }
 
+/// On a GPU, the device judges and hashes the first launch if the caller does not want its outputs;
+/// otherwise the host does.
+#[test]
+fn device_and_host_judge_the_first_launch_alike() {
+    let server = Server::start();
+    let types =
+        [("float32", "float"), ("float64", "double"), ("int32", "int"), ("uint8", "unsigned char")];
+    let bodies = [
+        ("out[i] = x[i] + x[i];", true),
+        ("out[i] = i == 77 ? x[i] : x[i] + x[i];", false),
+        ("if (i != 77) out[i] = x[i] + x[i];", false),
+    ];
+    let close = ("out[i] = (x[i] + x[i]) * 1.00001f;", true);
+    for (dtype, name) in types {
+        let source = |body: &str| {
+            let body = body.replace("x[i]", &format!("({name})x[i]"));
+            format!(
+                "extern \"C\" __global__ void k(const {name}* x, {name}* out, int n) {{\n    \
+                 int i = blockIdx.x * 256 + threadIdx.x;\n    if (i < n) {{ {body} }}\n}}"
+            )
+        };
+        let kernel = |body: &str| json!({"kernel_type": "cuda", "source_code": source(body), "metadata": {"kernel_name": "k"}});
+        let tensor = |init: Value| json!({"shape": [2000], "dtype": dtype, "init": init});
+        let is_float = dtype.contains("float");
+        let init = match is_float {
+            true => json!({"kind": "randn", "seed": 3}),
+            false => json!({"kind": "randint", "seed": 3, "low": 1, "high": 100}),
+        };
+        for (body, right) in bodies.into_iter().chain(is_float.then_some(close)) {
+            let mut candidate = kernel(body);
+            candidate["io"] = json!({
+                "args": [
+                    {"name": "x", "type": "tensor", "role": "input", "tensor_spec": tensor(init.clone())},
+                    {"name": "out", "type": "tensor", "role": "output",
+                     "tensor_spec": {"shape": [2000], "dtype": dtype}},
+                    {"name": "n", "type": "int", "value": 2000},
+                ],
+                "launch": {"grid": {"x": 8}, "block": {"x": 256}},
+            });
+            let tolerance = if is_float { json!({"atol": 1e-3, "rtol": 1e-3}) } else { json!({}) };
+            let mut contract = json!({
+                "kernel": candidate, "num_trials": 3, "tolerance": tolerance,
+                "expected": {"out": {"kernel": kernel(bodies[0].0)}},
+            });
+            let without = server.evaluate(&contract);
+            contract["return_outputs"] = json!("all");
+            let with = server.evaluate(&contract);
+            let result = |report: &Value| report["kernel_exec_result"]["correctness"].clone();
+            assert_eq!(result(&without), right, "{dtype}, {body}: {}", brief(&without));
+            assert_eq!(result(&with), right, "{dtype}, {body}: {}", brief(&with));
+            // The filling of an element that was not written is random.
+            if body.starts_with("if") {
+                let code = |report: &Value| report["validation"]["reasons"][0]["code"].clone();
+                assert_eq!(code(&without), "output_unwritten", "{dtype}: {}", brief(&without));
+                assert_eq!(code(&with), "output_unwritten", "{dtype}: {}", brief(&with));
+                continue;
+            }
+            assert_eq!(without["validation"], with["validation"], "{dtype}, {body}");
+            let hash = |report: &Value| report["outputs"]["out"]["blake3"].clone();
+            assert_eq!(hash(&without), hash(&with), "{dtype}, {body}");
+            if right {
+                let raw =
+                    from_base64(with["outputs"]["out"]["data_b64"].as_str().expect("content"));
+                let expected = blake3::hash(&raw).to_hex().to_string();
+                assert_eq!(hash(&with), expected.as_str(), "{dtype}, {body}");
+            }
+        }
+    }
+}
+
 #[test]
 fn outputs_come_back_in_every_encoding() {
     let server = Server::start();

@@ -143,11 +143,28 @@ impl<'a> Locks<'a> {
     /// # Errors
     /// Returns a fault of work queued earlier, or of the driver.
     pub fn digests(&mut self, ranges: &[ByteRange]) -> Result<Vec<Digest>, DeviceError> {
+        self.queue_digests(ranges)?;
+        self.queued_digests(ranges.len())
+    }
+
+    /// Queues the computation of the BLAKE3 hash of each range. There may be at most
+    /// [`MOST_RANGES`].
+    ///
+    /// # Errors
+    /// Returns the driver's error.
+    pub fn queue_digests(&mut self, ranges: &[ByteRange]) -> Result<(), DeviceError> {
         let number = self.next();
-        self.commit(ranges, number)?;
-        self.memory.page.wait_for_word(gate_page::DONE / 4, number, self.stream)?;
-        let all = &self.memory.page.bytes()[gate_page::DIGESTS..];
-        let digests = all.chunks_exact(32).take(ranges.len());
+        self.commit(ranges, number)
+    }
+
+    /// Waits for the `count` hashes that were queued last.
+    ///
+    /// # Errors
+    /// Returns a fault of work queued earlier, or of the driver.
+    pub fn queued_digests(&self, count: usize) -> Result<Vec<Digest>, DeviceError> {
+        let LockMemory { page, number, .. } = &self.memory;
+        page.wait_for_word(gate_page::DONE / 4, *number, self.stream)?;
+        let digests = page.bytes()[gate_page::DIGESTS..].chunks_exact(32).take(count);
         Ok(digests.filter_map(|digest| digest.try_into().ok()).collect())
     }
 

@@ -53,6 +53,14 @@ fn equal_buffers_match_in_every_dtype() {
         let numbers = 70_001 * dtype.parts();
         assert_eq!((result.elements, result.matched), (numbers, numbers));
         assert_eq!((result.max_abs_error, result.max_rel_error), (0.0, 0.0));
+        for shape in [&[70_001][..], &[7, 5], &[3, 0], &[]] {
+            let equal = vec![1; shape.iter().product::<u64>() as usize * dtype.size()];
+            let tolerance = tolerance(1e-3, 1e-2);
+            let filling = Some(Filling::FIXED);
+            let result = compare(dtype, shape, &equal, &equal, filling, &tolerance);
+            let told = Comparison::of_equal(dtype, shape, &tolerance);
+            assert_eq!(format!("{told:?}"), format!("{result:?}"), "{dtype} {shape:?}");
+        }
         let mut other = data.clone();
         other[69_999 * dtype.size()] ^= if dtype.is_float() { 0xff } else { 1 };
         let tolerance = tolerance(0.0, 0.0);

@@ -52,6 +52,11 @@ impl Runners {
         })
     }
 
+    /// Lets the runner of references clean up. It must have closed the buffers.
+    pub(crate) fn dismiss_reference(&mut self) {
+        self.reference = None;
+    }
+
     /// Returns the emulator's findings about the candidate's launches.
     pub(crate) fn report(&self) -> Option<serde_json::Value> {
         match self.candidate.borrow_mut().ask(&ToRunner::Report) {
@@ -203,7 +208,7 @@ impl Runner {
     pub(crate) fn part(&mut self) {
         // This fails if the connection is closed already.
         let _ = self.stream.shutdown(Shutdown::Write);
-        while frame::read::<FromRunner>(&mut self.stream).is_ok() {}
+        while frame::read_soon::<FromRunner>(&mut self.stream).is_ok() {}
     }
 
     /// Makes the runner unload its programs and close its buffers.

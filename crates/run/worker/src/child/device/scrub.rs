@@ -30,8 +30,7 @@ impl Executor {
     fn try_scrub(&mut self, mut residue: Residue) -> Result<Option<String>, DeviceError> {
         let stream = &self.stream;
         // The process that lent the memory verifies launches meanwhile, so the device is left to it.
-        residue.lent.clear();
-        residue.lender = None;
+        residue.return_lent();
         self.zero_variables(&mut residue)?;
         for buffer in residue.memory.iter().chain(&self.flush) {
             buffer.fill(0, stream)?;

@@ -269,6 +269,17 @@ impl LoadedProgram {
         }
     }
 
+    /// Returns whether a run has no work outside the stream that it is queued on. A library may use
+    /// other streams.
+    pub(crate) fn keeps_to_its_stream(&self) -> bool {
+        match &self.place {
+            Place::Here { launches, .. } => {
+                launches.iter().all(|launch| !matches!(launch, Bound::Library(_)))
+            }
+            Place::There(_) => false,
+        }
+    }
+
     /// Like [`Self::launch`], but does not restore scratch memory and variables. The caller calls
     /// [`Self::renew`] before and [`Self::collect`] after it.
     pub(crate) fn launch_renewed(

@@ -420,6 +420,15 @@ impl<'job> JobBuffer<'job> {
         target.copy_range_from_device(at, &self.memory, self.front, self.bytes, stream)
     }
 
+    /// Queues a copy of the content from a byte of other memory.
+    pub(crate) fn start_copy_from(
+        &self,
+        (source, at): (&DeviceBuffer, usize),
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        self.memory.copy_range_from_device(self.front, source, at, self.bytes, stream)
+    }
+
     /// Queues a copy of the whole block, with its guard bands, to a byte of other memory.
     pub(crate) fn save_block(
         &self,

@@ -55,6 +55,13 @@ impl Residue {
         self.lender = Some(lender);
     }
 
+    /// Closes the memory of another process, and then the connection to it. No work that uses the
+    /// memory may be pending.
+    pub(crate) fn return_lent(&mut self) {
+        self.lent.clear();
+        self.lender = None;
+    }
+
     /// Takes the device memory out of a job's buffers.
     pub(crate) fn take_buffers(&mut self, buffers: Vec<JobBuffer<'_>>) {
         for memory in buffers.into_iter().flat_map(JobBuffer::into_memory) {

@@ -20,8 +20,10 @@ use crate::child::verify::outputs;
 use crate::child::verify::references::ReferenceKernels;
 use crate::child::verify::surroundings::{guards_intact, nothing_else_touched};
 use crate::child::verify::tolerance;
-use crate::protocol::{Blame, EvaluatePlan, EvaluatedRun, FromWorker, VariablesKept};
-use warpgauge_model::{CacheState, WorkerTimings};
+use crate::protocol::{
+    Blame, EvaluatePlan, EvaluatedRun, FromWorker, OutputSummary, VariablesKept,
+};
+use warpgauge_model::{CacheState, DeviceKind, WorkerTimings};
 use warpgauge_validate::Filling;
 
 /// Launches the candidate, and verifies each audited launch before the next one begins. Expected
@@ -95,11 +97,17 @@ pub(crate) fn run(
     };
     executor.arm_checks(false)?;
     let _ = link.borrow_mut().send(&FromWorker::Executed);
-    told.health = timed(&mut outcome.timings.monitor_ms, || health.told());
     if let Some(turns) = turns {
         told.sealed.turns = turns.made;
         told.sealed.launches = turns.into_taken(residue);
+        if judged.is_ok() && executor.device().kind == DeviceKind::Cuda {
+            // The judge waits for it, and the answer of the monitor is pending.
+            executor.stream.synchronize().map_err(environment)?;
+            residue.take_buffers(std::mem::take(*buffers));
+            residue.return_lent();
+        }
     }
+    told.health = timed(&mut outcome.timings.monitor_ms, || health.told());
     judged
 }
 
@@ -184,22 +192,39 @@ fn first(
 ) -> JobResult<bool> {
     let Rig { executor, buffers, .. } = rig;
     oracle.aside(executor, |oracle| {
-        let (content, mut outputs) =
-            timed(&mut timings.d2h_ms, || outputs::capture(executor, buffers, plan))?;
+        let hashed = timed(&mut timings.d2h_ms, || outputs::hash_on_device(executor, buffers))?;
+        let is_equal = hashed.is_some()
+            && plan.keep_outputs.is_empty()
+            && timed(&mut timings.verify_ms, || {
+                oracle.first_is_equal(executor, buffers, &mut told.checks)
+            })?;
+        if is_equal {
+            told.outputs = hashed.unwrap_or_default();
+            return Ok(true);
+        }
+        let (content, mut outputs) = timed(&mut timings.d2h_ms, || {
+            outputs::capture(executor, buffers, plan, hashed.is_some())
+        })?;
+        let hashed = hashed.unwrap_or_default();
         let bytes = content.iter().map(|(index, content)| (*index, content.bytes()));
         let bytes = bytes.collect::<Vec<_>>();
-        let (hashed, right) = std::thread::scope(|scope| {
+        let (summaries, right) = std::thread::scope(|scope| {
             // The outputs for the caller are summarised while this thread verifies.
-            let hash = || outputs::summarise_all(directory, plan, &bytes);
-            let hashed =
+            let hash = || outputs::summarise_all(directory, plan, &bytes, &hashed);
+            let summaries =
                 std::thread::Builder::new().name("hash".to_owned()).spawn_scoped(scope, hash);
             let right = timed(&mut timings.verify_ms, || {
                 oracle.first(executor, buffers, (&content, filling), &mut told.checks)
             });
-            let hashed = hashed.ok().and_then(|hashed| hashed.join().ok());
-            (hashed.unwrap_or_else(|| outputs::summarise_all(directory, plan, &bytes)), right)
+            let summaries = summaries.ok().and_then(|summaries| summaries.join().ok());
+            let summaries = summaries.unwrap_or_else(hash);
+            (summaries, right)
         });
-        outputs.extend(hashed?);
+        let summaries = summaries?;
+        let is_summarised =
+            |output: &OutputSummary| summaries.iter().any(|one| one.buffer == output.buffer);
+        outputs.extend(hashed.into_iter().filter(|output| !is_summarised(output)));
+        outputs.extend(summaries);
         outputs.sort_by_key(|output| output.buffer);
         told.outputs = outputs;
         right

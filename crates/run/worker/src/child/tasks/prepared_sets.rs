@@ -21,18 +21,21 @@ use crate::child::memory::write_batch::Writes;
 use crate::child::timing::inputs::{Inputs, Shown};
 use crate::child::timing::judge::{Audit, Judge, Phase, Referee};
 use crate::child::timing::lent_sets::{load, range, save};
+use crate::child::verify::on_device::Agreement;
 use crate::child::verify::oracle::Oracle;
 use crate::child::verify::references::ReferenceKernels;
 use crate::child::verify::surroundings::nothing_else_touched;
 use crate::protocol::LentSets;
+use warpgauge_contract::Role;
 use warpgauge_device::DeviceBuffer;
+use warpgauge_device::inspection::Findings;
 use warpgauge_model::DeviceKind;
 use warpgauge_model::gate_page::Digest;
 use warpgauge_validate::{Filling, Reason};
 
 /// Maximum size of all sets, bytes; the reference's copies have the same size. Above it, saving
 /// memory is more important than saving time.
-const MOST_BYTES: u64 = 256 << 20;
+const MOST_BYTES: u64 = 384 << 20;
 
 /// Maximum size of all sets on the emulated device, which encrypts slowly, bytes.
 const MOST_EMULATED_BYTES: u64 = 64 << 10;
@@ -156,27 +159,98 @@ impl PreparedSets {
         let ranges =
             sets.iter().map(|set: &PreparedSet| range(&self.memory, set.index, self.set_bytes));
         let ranges = ranges.collect::<Vec<_>>();
-        let support = executor.tools()?.support;
-        let digests = executor.with_locks(support, |locks| locks.digests(&ranges));
-        if digests.map_err(environment)? != committed {
-            return Err(Failed::reason(Reason::results_changed()));
+        if sets.is_empty() {
+            return Ok(());
         }
+        let support = executor.tools()?.support;
+        let queued = executor.with_locks(support, |locks| locks.queue_digests(&ranges));
+        queued.map_err(environment)?;
+        // Work on several sets is queued before the first wait, because other processes use the
+        // device while this process waits. Inputs that the host generates exist for one set only.
         let kind = executor.device().kind;
-        for (later, PreparedSet { index, shown, filling, .. }) in (0..sets.len()).rev().zip(sets) {
-            buffers.iter_mut().try_for_each(|buffer| buffer.adopt(shown.seed, kind))?;
-            let at = index * self.set_bytes;
-            load(executor, buffers, (&self.memory, at)).map_err(environment)?;
-            if self.are_expected && oracle.agrees(executor, buffers, (&self.references, at))? {
-                continue;
+        let held =
+            |buffer: &JobBuffer<'_>| buffer.spec.role != Role::Input || buffer.held(kind).is_some();
+        let together = if buffers.iter().all(held) { sets.len() } else { 1 };
+        let mut committed = Some(committed);
+        let mut later = sets.len();
+        for sets in sets.chunks(together) {
+            let (agreements, findings) = self.compare(executor, buffers, sets, oracle)?;
+            if let Some(committed) = committed.take() {
+                let count = committed.len();
+                let digests = executor.with_locks(support, |locks| locks.queued_digests(count));
+                if digests.map_err(environment)? != committed {
+                    return Err(Failed::reason(Reason::results_changed()));
+                }
             }
-            let audit = Audit { trial: 0, shown, filling, under_load: false };
-            oracle.begin(Phase::Timed, index, vec![0], later);
-            if !(oracle.takes(0) && oracle.verify(executor, buffers, audit)?) {
-                // No other process can check whether the launch changed inputs.
-                nothing_else_touched(executor, buffers)?;
+            for (set, agreement) in sets.iter().zip(agreements) {
+                later -= 1;
+                let agrees = match agreement {
+                    Some(agreement) => oracle.agrees(buffers, agreement, &findings)?,
+                    None => false,
+                };
+                if !agrees {
+                    self.verify_one(executor, buffers, (set, later), oracle)?;
+                }
             }
         }
         Ok(())
+    }
+
+    /// Compares sets with the outputs that the reference computed ahead. `None` stands for a set
+    /// that the device cannot compare.
+    fn compare(
+        &self,
+        executor: &Executor,
+        buffers: &mut [JobBuffer<'_>],
+        sets: &[PreparedSet],
+        oracle: &Oracle<'_, '_>,
+    ) -> JobResult<(Vec<Option<Agreement>>, Findings)> {
+        let support = executor.tools()?.support;
+        let mut inspection = support.inspect(&executor.stream).map_err(environment)?;
+        let mut agreements = Vec::with_capacity(sets.len());
+        for set in sets {
+            agreements.push(match self.are_expected {
+                true => {
+                    let expected = (&self.references, self.load(executor, buffers, set)?);
+                    oracle.queue_agreement(executor, buffers, &mut inspection, expected)?
+                }
+                false => None,
+            });
+        }
+        Ok((agreements, inspection.read().map_err(environment)?))
+    }
+
+    /// Verifies a set like a launch that has just ended. `later` is the number of sets after it.
+    fn verify_one(
+        &self,
+        executor: &Executor,
+        buffers: &mut [JobBuffer<'_>],
+        (set, later): (&PreparedSet, usize),
+        oracle: &mut Oracle<'_, '_>,
+    ) -> JobResult<()> {
+        self.load(executor, buffers, set)?;
+        let PreparedSet { index, shown, filling, .. } = *set;
+        let audit = Audit { trial: 0, shown, filling, under_load: false };
+        oracle.begin(Phase::Timed, index, vec![0], later);
+        if !(oracle.takes(0) && oracle.verify(executor, buffers, audit)?) {
+            // No other process can check whether the launch changed inputs.
+            nothing_else_touched(executor, buffers)?;
+        }
+        Ok(())
+    }
+
+    /// Queues the copy of a set to the buffers. Returns the set's position in the memory.
+    fn load(
+        &self,
+        executor: &Executor,
+        buffers: &mut [JobBuffer<'_>],
+        set: &PreparedSet,
+    ) -> JobResult<usize> {
+        let kind = executor.device().kind;
+        buffers.iter_mut().try_for_each(|buffer| buffer.adopt(set.shown.seed, kind))?;
+        let at = set.index * self.set_bytes;
+        load(executor, buffers, (&self.memory, at)).map_err(environment)?;
+        Ok(at)
     }
 
     /// Hands the memory over for scrubbing.

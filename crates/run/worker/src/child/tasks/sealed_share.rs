@@ -104,6 +104,9 @@ pub(crate) fn run(
     told.audits = oracle.audits.clone();
     // The reference's process closes the buffers while the candidate's process finishes.
     let residue = oracle.retire();
+    if let Some(runners) = &mut rig.executor.runners {
+        runners.dismiss_reference();
+    }
     // The candidate's process has the buffers open, and uses them until it closes the connection.
     candidate_runner.borrow_mut().part();
     if let Some(sets) = sets {

@@ -189,7 +189,10 @@ impl Rig<'_, '_> {
                 continue;
             }
             let filling = self.inputs.filling();
-            let before = queued.then_some(&mut *judge);
+            let is_taken = judge.takes(index);
+            // The host queues the verification while the launch runs.
+            let early = is_taken && arm.keeps_to_its_stream();
+            let verifying = Verifying { judge: &mut *judge, queued, next: early.then_some(index) };
             let how = (wiped, self.inputs.timed_launch(self.buffers, self.cache, wiped));
             let stage = Stage {
                 stream,
@@ -199,16 +202,17 @@ impl Rig<'_, '_> {
             };
             let mut scene =
                 Scene { executor, buffers: self.buffers, inputs: &mut self.inputs, stage };
-            let (shown, ms) = scene.time(arm, filling, how, events, before)?;
+            let Timed { shown, ms, verification } =
+                scene.time(arm, filling, how, events, Some(verifying))?;
             load.iter_mut().for_each(|load| load.timed(ms));
             samples_ms.push(ms);
-            queued = false;
-            self.looked_at = judge.takes(index) && {
-                let audit = Audit { trial: index, shown, filling, under_load: false };
-                let verification = judge.start(executor, self.buffers, audit)?;
-                queued = verification == Verification::Queued;
-                verification != Verification::Skipped
+            let audit = Audit { trial: index, shown, filling, under_load: false };
+            let verification = match verification {
+                None if is_taken => Some(judge.start(executor, self.buffers, audit)?),
+                verification => verification,
             };
+            queued = verification == Some(Verification::Queued);
+            self.looked_at = verification.is_some_and(|found| found != Verification::Skipped);
         }
         if queued {
             judge.settle(executor, self.buffers)?;
@@ -273,7 +277,7 @@ impl Rig<'_, '_> {
             inputs: &mut self.inputs,
             stage: Stage { stream: tools.stream, support: tools.support, flush: None, aids: None },
         };
-        let (shown, ms) = scene.time(arm, filling, how, &pairs[0], None)?;
+        let Timed { shown, ms, .. } = scene.time(arm, filling, how, &pairs[0], None)?;
         Ok((shown, filling, ms))
     }
 
@@ -293,6 +297,24 @@ impl Rig<'_, '_> {
     }
 }
 
+/// Judge of a timed launch and of the launch before it.
+struct Verifying<'a> {
+    judge: &'a mut dyn Judge,
+    /// Whether the verification of the launch before is queued.
+    queued: bool,
+    /// Index of the launch in the batch, if its verification is to be queued while it runs.
+    next: Option<usize>,
+}
+
+/// A timed launch that has ended.
+struct Timed {
+    shown: Shown,
+    /// Time of the launch, milliseconds.
+    ms: f32,
+    /// State of the verification, if it was queued.
+    verification: Option<Verification>,
+}
+
 /// Device, buffers and inputs of a timed launch.
 struct Scene<'a, 'job> {
     executor: &'a Executor,
@@ -302,23 +324,23 @@ struct Scene<'a, 'job> {
 }
 
 impl Scene<'_, '_> {
-    /// Makes one timed launch on new inputs, and waits for it. Returns the inputs, and the time in
-    /// milliseconds. `before` is the judge, if its verification of the previous launch is queued.
+    /// Makes one timed launch on new inputs, and waits for it.
     fn time(
         &mut self,
         arm: &mut LoadedProgram,
         filling: Filling,
         (wiped, how): (bool, TimedLaunch),
         [start, end]: &[Event; 2],
-        before: Option<&mut (dyn Judge + '_)>,
-    ) -> JobResult<(Shown, f32)> {
+        mut verifying: Option<Verifying<'_>>,
+    ) -> JobResult<Timed> {
         let tools = self.executor.tools()?;
         if let Some(remote) = arm.remote() {
             let shown = self.inputs.prepare(self.buffers, filling, tools)?;
             if wiped {
                 remote.forget();
             }
-            return Ok((shown, remote.time(how, tools.stream).map_err(candidate)?));
+            let ms = remote.time(how, tools.stream).map_err(candidate)?;
+            return Ok(Timed { shown, ms, verification: None });
         }
         let shown = self.inputs.prepare(self.buffers, filling, tools);
         let prepared = shown.and_then(|shown| {
@@ -326,7 +348,9 @@ impl Scene<'_, '_> {
             let prepared = self.stage.prepare(arm, &address, (wiped, how));
             prepared.map(|()| shown).map_err(candidate)
         });
-        let shown = match before.map(|judge| (judge.findings(self.buffers), judge)) {
+        let before = verifying.as_mut().filter(|verifying| verifying.queued);
+        let before = before.map(|Verifying { judge, .. }| (judge.findings(self.buffers), judge));
+        let shown = match before {
             Some((Ok(OnDevice::Unclear), judge)) => {
                 self.stage.release();
                 judge.resolve(self.executor, self.buffers)?;
@@ -342,9 +366,18 @@ impl Scene<'_, '_> {
             Some((Ok(OnDevice::Right), _)) | None => prepared?,
         };
         let address = addresses_of(self.buffers);
-        let launched = self.stage.launch(arm, &address, [start, end]);
-        launched.and_then(|()| end.synchronize()).map_err(candidate)?;
-        Ok((shown, end.elapsed_ms_since(start).map_err(candidate)?))
+        self.stage.launch(arm, &address, [start, end]).map_err(candidate)?;
+        let verification = match verifying {
+            Some(Verifying { judge, next: Some(trial), .. }) => {
+                let audit = Audit { trial, shown, filling, under_load: false };
+                judge.queue(self.executor, self.buffers, audit)
+            }
+            _ => Ok(None),
+        };
+        // A fault of the launch also makes the queue fail, and is the candidate's.
+        end.synchronize().map_err(candidate)?;
+        let ms = end.elapsed_ms_since(start).map_err(candidate)?;
+        Ok(Timed { shown, ms, verification: verification? })
     }
 }
 

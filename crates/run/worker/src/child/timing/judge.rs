@@ -8,7 +8,7 @@ use crate::child::failure::JobResult;
 use crate::child::memory::buffers::JobBuffer;
 use warpgauge_validate::Filling;
 
-/// A launch that has ended and is to be verified; its outputs are still in the buffers.
+/// A launch to verify. Its outputs remain in the buffers until then.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::child) struct Audit {
     /// Index of the launch in its batch, from 0.
@@ -53,6 +53,17 @@ pub(in crate::child) trait Judge {
         buffers: &mut [JobBuffer<'_>],
         audit: Audit,
     ) -> JobResult<bool>;
+
+    /// Queues the verification of a launch that is queued, if the device can verify it. Returns
+    /// `None` if only [`Self::start`] can verify the launch.
+    fn queue(
+        &mut self,
+        _: &Executor,
+        _: &[JobBuffer<'_>],
+        _: Audit,
+    ) -> JobResult<Option<Verification>> {
+        Ok(None)
+    }
 
     /// Verifies a launch that has ended, or queues the verification if the device can do it. If it
     /// is queued, the content of the next launch may be queued at once, but the launch itself only

@@ -5,7 +5,7 @@ use super::references::ReferenceKernels;
 use super::surroundings::{Surroundings, nothing_else_touched};
 use crate::child::device::executor::Executor;
 use crate::child::failure::{Failed, JobResult, environment};
-use crate::child::memory::buffers::{JobBuffer, SHIFT_STEP};
+use crate::child::memory::buffers::{JobBuffer, SHIFT_STEP, rewrite_inputs};
 use crate::child::memory::residue::Residue;
 use crate::protocol::{Blame, Checks};
 use warpgauge_contract::Role;
@@ -60,16 +60,46 @@ impl<'a> DeviceCheck<'a> {
         };
         let scratch = self.room(executor, kept.bytes)?;
         let memory = scratch.as_ref().or(executor.flush.as_ref()).ok_or_else(no_scratch)?;
-        let left = match self.is_right(executor, buffers, references, (&kept, memory)) {
-            Ok(true) => Ok(None),
-            Ok(false) => copied(executor, buffers, (&kept, memory)).map(Some),
-            Err(failed) => Err(failed),
-        };
+        let left =
+            match self.is_right(executor, buffers, references, (&kept, memory), Near::Tolerance) {
+                Ok(true) => Ok(None),
+                Ok(false) => copied(executor, buffers, (&kept, memory)).map(Some),
+                Err(failed) => Err(failed),
+            };
         if !self.moving {
             memory.fill_range(0, kept.bytes, 0, &executor.stream).map_err(environment)?;
         }
         self.scratch = scratch;
         left
+    }
+
+    /// Compares the outputs with the references' outputs for the same inputs. Returns whether all
+    /// elements are finite and equal, regardless of the tolerance. Returns `false` also if the
+    /// device cannot compare them; the buffers then contain what the launch left. Fails if other
+    /// memory was changed.
+    pub(crate) fn is_equal(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+        references: &mut ReferenceKernels<'_>,
+    ) -> JobResult<bool> {
+        let Some(kept) = self.layout(executor, buffers) else { return Ok(false) };
+        let scratch = self.room(executor, kept.bytes)?;
+        let memory = scratch.as_ref().or(executor.flush.as_ref()).ok_or_else(no_scratch)?;
+        let equal = self.is_right(executor, buffers, references, (&kept, memory), Near::Equal);
+        if let Ok(false) = equal {
+            let stream = &executor.stream;
+            for &(index, at) in &kept.places {
+                buffers[index].start_copy_from((memory, at), stream).map_err(environment)?;
+            }
+            // A reference that ran may have changed them.
+            rewrite_inputs(buffers, false, executor.tools()?).map_err(environment)?;
+        }
+        if !self.moving {
+            memory.fill_range(0, kept.bytes, 0, &executor.stream).map_err(environment)?;
+        }
+        self.scratch = scratch;
+        equal
     }
 
     /// Returns scratch memory for outputs of this size: the memory that `self` holds, or new
@@ -139,7 +169,7 @@ impl<'a> DeviceCheck<'a> {
             Some(passed) => passed,
             None => Event::new(&executor.context).map_err(environment)?,
         };
-        let compared = self.queue(executor, buffers, references, (&kept, &memory));
+        let compared = self.queue(executor, buffers, references, (&kept, &memory), Near::Tolerance);
         let sent = compared.and_then(|(compared, inspection)| {
             let sent = inspection.send(&executor.pinned, &passed);
             Ok((compared, sent.map_err(environment)?))
@@ -178,30 +208,29 @@ impl<'a> DeviceCheck<'a> {
         }
     }
 
-    /// Compares the outputs with expected outputs in other memory, which contains the buffers'
-    /// blocks in order, starting at a byte of it. Returns `false` if the device does not find them
-    /// to be correct. Fails if other memory was changed.
-    pub(crate) fn agrees(
+    /// Queues the comparison of the outputs with expected outputs in other memory, which contains
+    /// the buffers' blocks in order, starting at a byte of it. Returns `None` if the device cannot
+    /// compare them.
+    pub(crate) fn queue_agreement(
         &self,
         executor: &Executor,
         buffers: &[JobBuffer<'_>],
+        inspection: &mut Inspection<'_>,
         (expected, mut at): (&DeviceBuffer, usize),
-    ) -> JobResult<bool> {
-        let Some(kept) = self.layout(executor, buffers) else { return Ok(false) };
-        let tools = executor.tools()?;
-        let mut inspection = tools.support.inspect(tools.stream).map_err(environment)?;
-        let surroundings = Surroundings::queue(buffers, tools, &mut inspection)?;
+    ) -> JobResult<Option<Agreement>> {
+        let Some(kept) = self.layout(executor, buffers) else { return Ok(None) };
+        let surroundings = Surroundings::queue(buffers, executor.tools()?, inspection)?;
         let mut outputs = Vec::new();
         for (index, buffer) in buffers.iter().enumerate() {
             if kept.places.iter().any(|(output, _)| *output == index) {
                 let expected = expected.address() + (at + buffer.front()) as u64;
                 let addresses = (buffer.address(), expected);
-                outputs.extend(self.compare(&mut inspection, (index, buffer), addresses)?);
+                let near = Near::Tolerance;
+                outputs.extend(self.compare(inspection, (index, buffer), addresses, near)?);
             }
             at += buffer.block().1;
         }
-        let findings = inspection.read().map_err(environment)?;
-        Compared { surroundings, outputs }.are_right(buffers, &kept, &findings)
+        Ok(Some(Agreement { kept, compared: Compared { surroundings, outputs } }))
     }
 
     /// Queues the comparison of an output at two addresses, if it has a tolerance.
@@ -210,12 +239,16 @@ impl<'a> DeviceCheck<'a> {
         inspection: &mut Inspection<'_>,
         (output, buffer): (usize, &JobBuffer<'_>),
         addresses: (u64, u64),
+        near: Near,
     ) -> JobResult<Option<FindingHandle>> {
         let Some(tolerance) = self.checks.tolerances.of(output) else { return Ok(None) };
+        let (atol, rtol) = match near {
+            Near::Tolerance => (tolerance.atol, tolerance.rtol),
+            Near::Equal => (0.0, 0.0),
+        };
         // Elements that are not finite are compared on the host, which distinguishes them from
         // unwritten ones.
-        let near =
-            NearTolerance { atol: tolerance.atol, rtol: tolerance.rtol, allow_non_finite: false };
+        let near = NearTolerance { atol, rtol, allow_non_finite: false };
         let dtype = buffer.spec.dtype;
         let count = (buffer.len() / dtype.size()) as u64;
         let look = inspection.first_not_near(addresses, count, dtype, near);
@@ -230,8 +263,10 @@ impl<'a> DeviceCheck<'a> {
         buffers: &[JobBuffer<'_>],
         references: &mut ReferenceKernels<'_>,
         (kept, memory): (&Kept, &DeviceBuffer),
+        near: Near,
     ) -> JobResult<bool> {
-        let (compared, inspection) = self.queue(executor, buffers, references, (kept, memory))?;
+        let (compared, inspection) =
+            self.queue(executor, buffers, references, (kept, memory), near)?;
         // The candidate's launch ended without a fault, so an error is due to the reference.
         let findings = inspection.read();
         let findings = findings.map_err(|error| Failed::device(error, Blame::Reference))?;
@@ -245,6 +280,7 @@ impl<'a> DeviceCheck<'a> {
         buffers: &[JobBuffer<'_>],
         references: &mut ReferenceKernels<'_>,
         (kept, memory): (&Kept, &DeviceBuffer),
+        near: Near,
     ) -> JobResult<(Compared, Inspection<'e>)> {
         let checks = self.checks;
         let tools = executor.tools()?;
@@ -261,11 +297,21 @@ impl<'a> DeviceCheck<'a> {
                 let Some((_, at)) = place else { continue };
                 let buffer = &buffers[*output];
                 let addresses = (memory.address() + *at as u64, buffer.address());
-                outputs.extend(self.compare(&mut inspection, (*output, buffer), addresses)?);
+                let output = (*output, buffer);
+                outputs.extend(self.compare(&mut inspection, output, addresses, near)?);
             }
         }
         Ok((Compared { surroundings, outputs }, inspection))
     }
+}
+
+/// Requirement on the elements of a launch.
+#[derive(Debug, Clone, Copy)]
+enum Near {
+    /// Each is within the tolerance of its expectation.
+    Tolerance,
+    /// Each equals its expectation.
+    Equal,
 }
 
 /// Queued checks of a launch: of its outputs, guard bands and inputs.
@@ -286,6 +332,20 @@ impl Compared {
         self.surroundings.judge(buffers, findings)?;
         let all = self.outputs.len() == kept.places.len();
         Ok(all && self.outputs.iter().all(|look| findings.of(*look).is_none()))
+    }
+}
+
+/// A queued comparison of a launch's outputs with expected outputs in other memory.
+pub(crate) struct Agreement {
+    kept: Kept,
+    compared: Compared,
+}
+
+impl Agreement {
+    /// Returns whether the device found the outputs to be correct. Fails if other memory was
+    /// changed.
+    pub(crate) fn judge(self, buffers: &[JobBuffer<'_>], findings: &Findings) -> JobResult<bool> {
+        self.compared.are_right(buffers, &self.kept, findings)
     }
 }
 

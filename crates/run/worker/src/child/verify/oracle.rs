@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::arranged;
 use super::counted_launch::CountedOutputs;
 use super::expectations::{Expectations, elements};
-use super::on_device::DeviceCheck;
+use super::on_device::{Agreement, DeviceCheck};
 use super::outputs::Outputs;
 use super::references::ReferenceKernels;
 use super::surroundings::nothing_else_touched;
@@ -27,6 +27,7 @@ use crate::child::timing::inputs::Shown;
 use crate::child::timing::judge::{Audit, Judge, OnDevice, Phase, Referee, Verification};
 use crate::protocol::{AuditFacts, Blame, Checks, FromWorker, OutputCheck};
 use warpgauge_device::DeviceBuffer;
+use warpgauge_device::inspection::{Findings, Inspection};
 use warpgauge_model::FailureCode;
 use warpgauge_validate::{Filling, ReasonCode};
 
@@ -121,6 +122,22 @@ impl<'a, 'l> Oracle<'a, 'l> {
             executor.pinned.scrub();
         }
         done
+    }
+
+    /// Judges the first launch on the device, if its outputs equal the references' outputs. Returns
+    /// `false` if [`Self::first`] must judge it.
+    pub(crate) fn first_is_equal(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+        told: &mut Vec<OutputCheck>,
+    ) -> JobResult<bool> {
+        let is_comparable = self.counted.is_none() && self.checks.arrangements.is_empty();
+        if !is_comparable || !self.on_device.is_equal(executor, buffers, &mut self.references)? {
+            return Ok(false);
+        }
+        self.verdicts.first_is_equal(buffers, told)?;
+        Ok(true)
     }
 
     /// Judges each output of the first launch, which had the contract's inputs. Returns whether all
@@ -224,16 +241,26 @@ impl<'a, 'l> Oracle<'a, 'l> {
         self.judge_later(executor, buffers, audit, left)
     }
 
-    /// Verifies a timed launch whose expected outputs are in other memory: the buffers' blocks in
-    /// order, starting at a byte of it. Returns `false` if the device cannot confirm that the launch
-    /// is correct.
-    pub(crate) fn agrees(
-        &mut self,
+    /// Queues the comparison of a timed launch with expected outputs in other memory: the buffers'
+    /// blocks in order, starting at a byte of it. Returns `None` if the device cannot compare them.
+    pub(crate) fn queue_agreement(
+        &self,
         executor: &Executor,
         buffers: &[JobBuffer<'_>],
+        inspection: &mut Inspection<'_>,
         expected: (&DeviceBuffer, usize),
+    ) -> JobResult<Option<Agreement>> {
+        self.on_device.queue_agreement(executor, buffers, inspection, expected)
+    }
+
+    /// Returns whether a queued comparison found a timed launch to be correct.
+    pub(crate) fn agrees(
+        &mut self,
+        buffers: &[JobBuffer<'_>],
+        agreement: Agreement,
+        findings: &Findings,
     ) -> JobResult<bool> {
-        let right = self.on_device.agrees(executor, buffers, expected)?;
+        let right = agreement.judge(buffers, findings)?;
         if right {
             self.verdicts.are_exact();
             self.audits.done += 1;
@@ -329,22 +356,34 @@ impl Judge for Oracle<'_, '_> {
         verified.map(|()| true)
     }
 
+    fn queue(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+        audit: Audit,
+    ) -> JobResult<Option<Verification>> {
+        // A slow verification is not queued: the server is notified, and this thread waits.
+        let began = Instant::now();
+        let quick = !self.slow && !audit.under_load;
+        if !quick || !self.on_device.fits(executor, buffers) {
+            return Ok(None);
+        }
+        if !self.has_time(executor, audit) {
+            return Ok(Some(Verification::Skipped));
+        }
+        self.on_device.start(executor, buffers, &mut self.references)?;
+        self.queued = Some((audit, began.elapsed()));
+        Ok(Some(Verification::Queued))
+    }
+
     fn start(
         &mut self,
         executor: &Executor,
         buffers: &mut [JobBuffer<'_>],
         audit: Audit,
     ) -> JobResult<Verification> {
-        // A slow verification is not queued: the server is notified, and this thread waits.
-        let began = Instant::now();
-        let quick = !self.slow && !audit.under_load;
-        if quick && self.on_device.fits(executor, buffers) {
-            if !self.has_time(executor, audit) {
-                return Ok(Verification::Skipped);
-            }
-            self.on_device.start(executor, buffers, &mut self.references)?;
-            self.queued = Some((audit, began.elapsed()));
-            return Ok(Verification::Queued);
+        if let Some(verification) = self.queue(executor, buffers, audit)? {
+            return Ok(verification);
         }
         let verified = self.verify(executor, buffers, audit)?;
         Ok(if verified { Verification::Right } else { Verification::Skipped })

@@ -7,7 +7,34 @@ use crate::child::failure::{Failed, JobResult, candidate};
 use crate::child::memory::buffers::{JobBuffer, outputs};
 use crate::protocol::{Blame, EvaluatePlan, OutputSummary};
 use warpgauge_device::Staging;
-use warpgauge_model::FailureCode;
+use warpgauge_model::gate_page::MOST_RANGES;
+use warpgauge_model::{DeviceKind, FailureCode};
+
+/// Returns the hashes of all outputs, computed on the device. Returns `None` on the emulated device,
+/// where the host is faster.
+pub(crate) fn hash_on_device(
+    executor: &Executor,
+    buffers: &[JobBuffer<'_>],
+) -> JobResult<Option<Vec<OutputSummary>>> {
+    if executor.device().kind != DeviceKind::Cuda {
+        return Ok(None);
+    }
+    let support = executor.tools()?.support;
+    let all = outputs(buffers).collect::<Vec<_>>();
+    let mut summaries = Vec::with_capacity(all.len());
+    for some in all.chunks(MOST_RANGES) {
+        let ranges = some.iter().map(|(_, buffer)| (buffer.address(), buffer.len() as u64));
+        let ranges = ranges.collect::<Vec<_>>();
+        let digests = executor.with_locks(support, |locks| locks.digests(&ranges));
+        summaries.extend(some.iter().zip(digests.map_err(candidate)?).map(
+            |(&(buffer, _), digest)| {
+                let blake3 = blake3::Hash::from_bytes(digest).to_hex().to_string();
+                OutputSummary { buffer, blake3, file: None }
+            },
+        ));
+    }
+    Ok(Some(summaries))
+}
 
 /// Minimum size of outputs that are hashed on all cores, bytes.
 const PARALLEL_HASH_BYTES: usize = 256 << 10;
@@ -18,17 +45,19 @@ const HASHED_PIECE_BYTES: usize = 16 << 20;
 /// Index of each output's buffer, and its content.
 pub(crate) type Outputs = Vec<(usize, Staging)>;
 
-/// Copies the outputs that are checked or stored to the host, and hashes the others while copying.
+/// Copies the outputs that are checked or stored to the host, and hashes the others while copying,
+/// unless the device hashed all.
 pub(crate) fn capture(
     executor: &Executor,
     buffers: &[JobBuffer<'_>],
     plan: &EvaluatePlan,
+    are_hashed: bool,
 ) -> JobResult<(Outputs, Vec<OutputSummary>)> {
     let (mut content, mut hashed) = (Vec::new(), Vec::new());
     for (index, buffer) in outputs(buffers) {
         if plan.checks.tolerances.of(index).is_some() || plan.keep_outputs.contains(&index) {
             content.push((index, copy_output(executor, buffer)?));
-        } else {
+        } else if !are_hashed {
             let blake3 = hash_output(executor, buffer)?;
             hashed.push(OutputSummary { buffer: index, blake3, file: None });
         }
@@ -75,18 +104,26 @@ fn update(hasher: &mut blake3::Hasher, bytes: &[u8]) {
     }
 }
 
-/// Returns the summaries of outputs, and stores the content of those that the plan keeps.
+fn hash(bytes: &[u8]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    update(&mut hasher, bytes);
+    hasher.finalize().to_hex().to_string()
+}
+
+/// Returns the summaries of outputs, and stores the content of those that the plan keeps. `hashed`
+/// contains the outputs that the device hashed.
 pub(crate) fn summarise_all(
     directory: &Path,
     plan: &EvaluatePlan,
     outputs: &[(usize, &[u8])],
+    hashed: &[OutputSummary],
 ) -> JobResult<Vec<OutputSummary>> {
     let summarise = |&(buffer, bytes): &(usize, &[u8])| {
-        let mut hasher = blake3::Hasher::new();
-        update(&mut hasher, bytes);
+        let known = hashed.iter().find(|output| output.buffer == buffer);
+        let blake3 = known.map_or_else(|| hash(bytes), |output| output.blake3.clone());
         let kept = plan.keep_outputs.contains(&buffer);
         let file = kept.then(|| keep(directory, buffer, bytes)).transpose()?;
-        Ok(OutputSummary { buffer, blake3: hasher.finalize().to_hex().to_string(), file })
+        Ok(OutputSummary { buffer, blake3, file })
     };
     outputs.iter().map(summarise).collect()
 }

@@ -4,6 +4,7 @@ use super::comparison::{compare_output, unwritten};
 use std::collections::BTreeMap;
 
 use super::expectations::{Evidence, Expectations, Expected};
+use super::oracle::unknown;
 use super::outputs::Outputs;
 use super::written::WriteTraces;
 use crate::child::failure::{Failed, JobResult};
@@ -81,6 +82,26 @@ impl<'a> OutputVerdicts<'a> {
             self.against = Evidence::new(Shown::CANONICAL, all);
         }
         Ok(right)
+    }
+
+    /// Records a first launch whose outputs all equal the references' outputs.
+    pub(crate) fn first_is_equal(
+        &mut self,
+        buffers: &[JobBuffer<'_>],
+        told: &mut Vec<OutputCheck>,
+    ) -> JobResult<()> {
+        for &buffer in self.checks.references.iter().flat_map(|reference| &reference.outputs) {
+            let (Some(output), Some(tolerance)) =
+                (buffers.get(buffer), self.checks.tolerances.of(buffer))
+            else {
+                return Err(unknown(buffer));
+            };
+            let (dtype, shape) = (output.spec.dtype, &output.spec.shape);
+            let comparison = Comparison::of_equal(dtype, shape, tolerance);
+            told.push(OutputCheck { buffer, comparison });
+        }
+        self.are_exact();
+        Ok(())
     }
 
     /// Checks that a launch after the first is correct too.
