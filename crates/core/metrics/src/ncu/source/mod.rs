@@ -74,7 +74,16 @@ fn is_header(record: &Record<'_>) -> bool {
         && !has("Kernel Name")
 }
 
-/// Parses source pages.
+/// Returns the name of the kernel whose page begins with this record. The tool ends it with a
+/// separator.
+fn kernel_name<'a>(record: &'a Record<'_>) -> Option<&'a str> {
+    let mut fields = record.fields.iter().map(|field| field.trim());
+    let name = fields.next().filter(|first| *first == "Kernel Name").and_then(|_| fields.next())?;
+    fields.all(str::is_empty).then_some(name)
+}
+
+/// Parses source pages. The tool writes each kernel twice; equal pages that follow each other are
+/// returned once.
 ///
 /// # Errors
 /// See [`NcuCsvError`].
@@ -100,9 +109,9 @@ pub fn parse_source(text: &str) -> Result<SourcePage, NcuCsvError> {
             Err(_) if columns.is_none() => continue,
             Err(too_long) => return Err(too_long.into()),
         };
-        if record.fields.len() == 2 && record.fields[0].trim() == "Kernel Name" {
+        if let Some(kernel) = kernel_name(&record) {
             page.end(&name, columns.take(), &std::mem::take(&mut rows), &mut values)?;
-            name = record.fields[1].trim().to_owned();
+            name = kernel.to_owned();
         } else if let Some(columns) = &columns {
             lines += 1;
             if record.broken || record.fields.len() != columns.len() {
@@ -181,7 +190,10 @@ impl SourcePage {
                 });
             }
         }
-        self.kernels.push(SourcePageKernel { kernel: kernel.to_owned(), lines });
+        let kernel = SourcePageKernel { kernel: kernel.to_owned(), lines };
+        if self.kernels.last() != Some(&kernel) {
+            self.kernels.push(kernel);
+        }
         Ok(())
     }
 }

@@ -31,3 +31,18 @@ fn rows_that_are_cut_are_left_out() {
     assert_eq!(page.notes[1], "1 lines are not complete rows and are left out");
     assert!(!looks_like_source("\"Kernel Name\",\"k\"\nhello\n"));
 }
+
+/// Page of two kernels by Nsight Compute 2025.3 on an H200.
+const H200: &str =
+    include_str!("../../../../../../tests/fixtures/profile/ncu/2025.3.1-h200-source_sass.csv");
+
+#[test]
+fn the_page_of_an_h200_has_each_kernel_once() {
+    let page = parse_source(H200).unwrap();
+    let found: Vec<_> =
+        page.kernels.iter().map(|kernel| (&*kernel.kernel, kernel.lines.len())).collect();
+    assert_eq!(found, [("transpose", 64), ("strided", 144)]);
+    assert_eq!(page.notes.len(), 1, "{:?}", page.notes);
+    let load = &page.kernels[0].lines[0x25];
+    assert_eq!(load.counters["L1 Wavefronts Shared Excessive"], 1_015_808.0);
+}
