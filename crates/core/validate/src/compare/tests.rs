@@ -58,8 +58,8 @@ fn equal_buffers_match_in_every_dtype() {
             let tolerance = tolerance(1e-3, 1e-2);
             let filling = Some(Filling::FIXED);
             let result = compare(dtype, shape, &equal, &equal, filling, &tolerance);
-            let told = Comparison::of_equal(dtype, shape, &tolerance);
-            assert_eq!(format!("{told:?}"), format!("{result:?}"), "{dtype} {shape:?}");
+            let derived = Comparison::of_equal(dtype, shape, &tolerance);
+            assert_eq!(format!("{derived:?}"), format!("{result:?}"), "{dtype} {shape:?}");
         }
         let mut other = data.clone();
         other[69_999 * dtype.size()] ^= if dtype.is_float() { 0xff } else { 1 };

@@ -476,6 +476,12 @@ impl<'job> JobBuffer<'job> {
         }
     }
 
+    /// Returns whether the device can check by itself that a launch left this buffer unchanged, if
+    /// the buffer is an input.
+    pub(crate) fn is_checkable(&self, kind: DeviceKind) -> bool {
+        self.spec.role != Role::Input || self.held(kind).is_some()
+    }
+
     /// Returns the device memory, and drops all references to the job.
     pub(crate) fn into_memory(self) -> impl Iterator<Item = DeviceBuffer> {
         [Some(self.memory), self.copy].into_iter().flatten()

@@ -20,9 +20,7 @@ use crate::child::verify::outputs;
 use crate::child::verify::references::ReferenceKernels;
 use crate::child::verify::surroundings::{guards_intact, nothing_else_touched};
 use crate::child::verify::tolerance;
-use crate::protocol::{
-    Blame, EvaluatePlan, EvaluatedRun, FromWorker, OutputSummary, VariablesKept,
-};
+use crate::protocol::{Blame, EvaluatePlan, EvaluatedRun, FromWorker, VariablesKept};
 use warpgauge_model::{CacheState, DeviceKind, WorkerTimings};
 use warpgauge_validate::Filling;
 
@@ -192,41 +190,31 @@ fn first(
 ) -> JobResult<bool> {
     let Rig { executor, buffers, .. } = rig;
     oracle.aside(executor, |oracle| {
-        let hashed = timed(&mut timings.d2h_ms, || outputs::hash_on_device(executor, buffers))?;
-        let is_equal = hashed.is_some()
-            && plan.keep_outputs.is_empty()
+        let mut hashed = timed(&mut timings.d2h_ms, || outputs::hash_on_device(executor, buffers))?;
+        let is_equal = plan.keep_outputs.is_empty()
             && timed(&mut timings.verify_ms, || {
                 oracle.first_is_equal(executor, buffers, &mut told.checks)
             })?;
         if is_equal {
-            told.outputs = hashed.unwrap_or_default();
+            told.outputs = hashed;
             return Ok(true);
         }
-        let (content, mut outputs) = timed(&mut timings.d2h_ms, || {
-            outputs::capture(executor, buffers, plan, hashed.is_some())
-        })?;
-        let hashed = hashed.unwrap_or_default();
+        let content =
+            timed(&mut timings.d2h_ms, || outputs::capture(executor, buffers, plan, &mut hashed))?;
         let bytes = content.iter().map(|(index, content)| (*index, content.bytes()));
         let bytes = bytes.collect::<Vec<_>>();
         let (summaries, right) = std::thread::scope(|scope| {
             // The outputs for the caller are summarised while this thread verifies.
-            let hash = || outputs::summarise_all(directory, plan, &bytes, &hashed);
+            let summarise = || outputs::summarise_all(directory, plan, &bytes, &hashed);
             let summaries =
-                std::thread::Builder::new().name("hash".to_owned()).spawn_scoped(scope, hash);
+                std::thread::Builder::new().name("hash".to_owned()).spawn_scoped(scope, summarise);
             let right = timed(&mut timings.verify_ms, || {
                 oracle.first(executor, buffers, (&content, filling), &mut told.checks)
             });
             let summaries = summaries.ok().and_then(|summaries| summaries.join().ok());
-            let summaries = summaries.unwrap_or_else(hash);
-            (summaries, right)
+            (summaries.unwrap_or_else(summarise), right)
         });
-        let summaries = summaries?;
-        let is_summarised =
-            |output: &OutputSummary| summaries.iter().any(|one| one.buffer == output.buffer);
-        outputs.extend(hashed.into_iter().filter(|output| !is_summarised(output)));
-        outputs.extend(summaries);
-        outputs.sort_by_key(|output| output.buffer);
-        told.outputs = outputs;
+        told.outputs = summaries?;
         right
     })
 }

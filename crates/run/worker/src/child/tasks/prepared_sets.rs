@@ -26,7 +26,6 @@ use crate::child::verify::oracle::Oracle;
 use crate::child::verify::references::ReferenceKernels;
 use crate::child::verify::surroundings::nothing_else_touched;
 use crate::protocol::LentSets;
-use warpgauge_contract::Role;
 use warpgauge_device::DeviceBuffer;
 use warpgauge_device::inspection::Findings;
 use warpgauge_model::DeviceKind;
@@ -168,9 +167,8 @@ impl PreparedSets {
         // Work on several sets is queued before the first wait, because other processes use the
         // device while this process waits. Inputs that the host generates exist for one set only.
         let kind = executor.device().kind;
-        let held =
-            |buffer: &JobBuffer<'_>| buffer.spec.role != Role::Input || buffer.held(kind).is_some();
-        let together = if buffers.iter().all(held) { sets.len() } else { 1 };
+        let are_checkable = buffers.iter().all(|buffer| buffer.is_checkable(kind));
+        let together = if are_checkable { sets.len() } else { 1 };
         let mut committed = Some(committed);
         let mut later = sets.len();
         for sets in sets.chunks(together) {

@@ -74,6 +74,9 @@ pub(in crate::child) trait Judge {
         buffers: &mut [JobBuffer<'_>],
         audit: Audit,
     ) -> JobResult<Verification> {
+        if let Some(verification) = self.queue(executor, buffers, audit)? {
+            return Ok(verification);
+        }
         let verified = self.verify(executor, buffers, audit)?;
         Ok(if verified { Verification::Right } else { Verification::Skipped })
     }

@@ -8,7 +8,6 @@ use crate::child::failure::{Failed, JobResult, environment};
 use crate::child::memory::buffers::{JobBuffer, SHIFT_STEP, rewrite_inputs};
 use crate::child::memory::residue::Residue;
 use crate::protocol::{Blame, Checks};
-use warpgauge_contract::Role;
 use warpgauge_device::inspection::{FindingHandle, Findings, Inspection, PendingFindings};
 use warpgauge_device::support::{NearTolerance, Support};
 use warpgauge_device::{DeviceBuffer, Event};
@@ -58,19 +57,8 @@ impl<'a> DeviceCheck<'a> {
             nothing_else_touched(executor, buffers)?;
             return copy_outputs(executor, buffers).map(Some);
         };
-        let scratch = self.room(executor, kept.bytes)?;
-        let memory = scratch.as_ref().or(executor.flush.as_ref()).ok_or_else(no_scratch)?;
-        let left =
-            match self.is_right(executor, buffers, references, (&kept, memory), Near::Tolerance) {
-                Ok(true) => Ok(None),
-                Ok(false) => copied(executor, buffers, (&kept, memory)).map(Some),
-                Err(failed) => Err(failed),
-            };
-        if !self.moving {
-            memory.fill_range(0, kept.bytes, 0, &executor.stream).map_err(environment)?;
-        }
-        self.scratch = scratch;
-        left
+        let copy = |memory: &DeviceBuffer| copied(executor, buffers, (&kept, memory));
+        self.unless((executor, buffers), references, (&kept, Near::Tolerance), copy)
     }
 
     /// Compares the outputs with the references' outputs for the same inputs. Returns whether all
@@ -84,22 +72,39 @@ impl<'a> DeviceCheck<'a> {
         references: &mut ReferenceKernels<'_>,
     ) -> JobResult<bool> {
         let Some(kept) = self.layout(executor, buffers) else { return Ok(false) };
-        let scratch = self.room(executor, kept.bytes)?;
-        let memory = scratch.as_ref().or(executor.flush.as_ref()).ok_or_else(no_scratch)?;
-        let equal = self.is_right(executor, buffers, references, (&kept, memory), Near::Equal);
-        if let Ok(false) = equal {
-            let stream = &executor.stream;
+        let put_back = |memory: &DeviceBuffer| {
             for &(index, at) in &kept.places {
-                buffers[index].start_copy_from((memory, at), stream).map_err(environment)?;
+                let copied = buffers[index].start_copy_from((memory, at), &executor.stream);
+                copied.map_err(environment)?;
             }
             // A reference that ran may have changed them.
-            rewrite_inputs(buffers, false, executor.tools()?).map_err(environment)?;
-        }
+            rewrite_inputs(buffers, false, executor.tools()?).map_err(environment)
+        };
+        let other = self.unless((executor, buffers), references, (&kept, Near::Equal), put_back)?;
+        Ok(other.is_none())
+    }
+
+    /// Copies the outputs to scratch memory and compares them there. Returns `None` if all are
+    /// `near` the references' outputs, and otherwise the result of `other` for that memory.
+    fn unless<T>(
+        &mut self,
+        (executor, buffers): (&Executor, &[JobBuffer<'_>]),
+        references: &mut ReferenceKernels<'_>,
+        (kept, near): (&Kept, Near),
+        other: impl FnOnce(&DeviceBuffer) -> JobResult<T>,
+    ) -> JobResult<Option<T>> {
+        let scratch = self.room(executor, kept.bytes)?;
+        let memory = scratch.as_ref().or(executor.flush.as_ref()).ok_or_else(no_scratch)?;
+        let left = match self.is_right(executor, buffers, references, (kept, memory), near) {
+            Ok(true) => Ok(None),
+            Ok(false) => other(memory).map(Some),
+            Err(failed) => Err(failed),
+        };
         if !self.moving {
             memory.fill_range(0, kept.bytes, 0, &executor.stream).map_err(environment)?;
         }
         self.scratch = scratch;
-        equal
+        left
     }
 
     /// Returns scratch memory for outputs of this size: the memory that `self` holds, or new
@@ -143,12 +148,10 @@ impl<'a> DeviceCheck<'a> {
     /// launches.
     pub(crate) fn fits(&self, executor: &Executor, buffers: &[JobBuffer<'_>]) -> bool {
         let kind = executor.device().kind;
-        let held =
-            |buffer: &JobBuffer<'_>| buffer.spec.role != Role::Input || buffer.held(kind).is_some();
         self.moving
             && executor.runners.is_none()
             && self.layout(executor, buffers).is_some_and(|kept| kept.bytes <= QUEUED_BYTES)
-            && buffers.iter().all(held)
+            && buffers.iter().all(|buffer| buffer.is_checkable(kind))
     }
 
     /// Queues the comparison of a launch's outputs. [`Self::findings`] waits for it.

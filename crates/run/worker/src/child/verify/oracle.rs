@@ -376,19 +376,6 @@ impl Judge for Oracle<'_, '_> {
         Ok(Some(Verification::Queued))
     }
 
-    fn start(
-        &mut self,
-        executor: &Executor,
-        buffers: &mut [JobBuffer<'_>],
-        audit: Audit,
-    ) -> JobResult<Verification> {
-        if let Some(verification) = self.queue(executor, buffers, audit)? {
-            return Ok(verification);
-        }
-        let verified = self.verify(executor, buffers, audit)?;
-        Ok(if verified { Verification::Right } else { Verification::Skipped })
-    }
-
     fn findings(&mut self, buffers: &[JobBuffer<'_>]) -> JobResult<OnDevice> {
         let Some((audit, before)) = self.queued else { return Ok(OnDevice::Right) };
         let began = Instant::now();

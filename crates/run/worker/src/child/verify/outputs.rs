@@ -10,14 +10,14 @@ use warpgauge_device::Staging;
 use warpgauge_model::gate_page::MOST_RANGES;
 use warpgauge_model::{DeviceKind, FailureCode};
 
-/// Returns the hashes of all outputs, computed on the device. Returns `None` on the emulated device,
+/// Returns the hashes of all outputs, computed on the device. Returns none on the emulated device,
 /// where the host is faster.
 pub(crate) fn hash_on_device(
     executor: &Executor,
     buffers: &[JobBuffer<'_>],
-) -> JobResult<Option<Vec<OutputSummary>>> {
+) -> JobResult<Vec<OutputSummary>> {
     if executor.device().kind != DeviceKind::Cuda {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let support = executor.tools()?.support;
     let all = outputs(buffers).collect::<Vec<_>>();
@@ -33,7 +33,7 @@ pub(crate) fn hash_on_device(
             },
         ));
     }
-    Ok(Some(summaries))
+    Ok(summaries)
 }
 
 /// Minimum size of outputs that are hashed on all cores, bytes.
@@ -45,24 +45,24 @@ const HASHED_PIECE_BYTES: usize = 16 << 20;
 /// Index of each output's buffer, and its content.
 pub(crate) type Outputs = Vec<(usize, Staging)>;
 
-/// Copies the outputs that are checked or stored to the host, and hashes the others while copying,
-/// unless the device hashed all.
+/// Copies the outputs that are checked or stored to the host. Adds the others to `hashed`, if the
+/// device has not hashed them; the host hashes them while it copies.
 pub(crate) fn capture(
     executor: &Executor,
     buffers: &[JobBuffer<'_>],
     plan: &EvaluatePlan,
-    are_hashed: bool,
-) -> JobResult<(Outputs, Vec<OutputSummary>)> {
-    let (mut content, mut hashed) = (Vec::new(), Vec::new());
+    hashed: &mut Vec<OutputSummary>,
+) -> JobResult<Outputs> {
+    let mut content = Vec::new();
     for (index, buffer) in outputs(buffers) {
         if plan.checks.tolerances.of(index).is_some() || plan.keep_outputs.contains(&index) {
             content.push((index, copy_output(executor, buffer)?));
-        } else if !are_hashed {
+        } else if hashed.iter().all(|output| output.buffer != index) {
             let blake3 = hash_output(executor, buffer)?;
             hashed.push(OutputSummary { buffer: index, blake3, file: None });
         }
     }
-    Ok((content, hashed))
+    Ok(content)
 }
 
 /// Copies all outputs to the host.
@@ -110,22 +110,25 @@ fn hash(bytes: &[u8]) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// Returns the summaries of outputs, and stores the content of those that the plan keeps. `hashed`
-/// contains the outputs that the device hashed.
+/// Returns the summaries of all outputs, by buffer, and stores the content of those that the plan
+/// keeps. `hashed` contains the outputs whose hashes are known; `outputs` has content.
 pub(crate) fn summarise_all(
     directory: &Path,
     plan: &EvaluatePlan,
     outputs: &[(usize, &[u8])],
     hashed: &[OutputSummary],
 ) -> JobResult<Vec<OutputSummary>> {
-    let summarise = |&(buffer, bytes): &(usize, &[u8])| {
-        let known = hashed.iter().find(|output| output.buffer == buffer);
-        let blake3 = known.map_or_else(|| hash(bytes), |output| output.blake3.clone());
+    let mut all = hashed.to_vec();
+    for &(buffer, bytes) in outputs {
         let kept = plan.keep_outputs.contains(&buffer);
         let file = kept.then(|| keep(directory, buffer, bytes)).transpose()?;
-        Ok(OutputSummary { buffer, blake3, file })
-    };
-    outputs.iter().map(summarise).collect()
+        match all.iter_mut().find(|output| output.buffer == buffer) {
+            Some(known) => known.file = file,
+            None => all.push(OutputSummary { buffer, blake3: hash(bytes), file }),
+        }
+    }
+    all.sort_by_key(|output| output.buffer);
+    Ok(all)
 }
 
 fn keep(directory: &Path, buffer: usize, bytes: &[u8]) -> JobResult<PathBuf> {
